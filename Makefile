@@ -1,0 +1,36 @@
+# Short names for what the scripts do. `make` lists them.
+.DEFAULT_GOAL := help
+.PHONY: help setup build demo test test-full bench format lint clean
+
+help:       ## List these targets
+	@sed -n 's/^\([a-z-]*\): .*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
+
+setup:      ## Install what is missing: Debian packages, Python packages into .venv
+	@scripts/setup.sh
+
+build:      ## Build the release preset into build/release
+	@scripts/setup.sh build
+	@scripts/build.sh release
+
+demo:       ## Run the pool under a synthetic load; a table of what each policy evicts
+	@scripts/setup.sh demo
+	@scripts/build.sh release
+	@build/release/examples/coop-pool-demo $(ARGS)
+
+test: setup ## Every check of the project; STAGES="release lint" runs only these
+	@scripts/test.sh $(STAGES)
+
+test-full: setup ## The same at full size, with a dated report in bench/results/
+	@scripts/test.sh --full $(STAGES)
+
+bench: setup ## Micro-benchmarks and their table; ARGS="--json FILE" writes it beside
+	@scripts/bench.sh $(ARGS)
+
+format: setup ## Rewrite the sources in the project's format
+	@scripts/format.sh
+
+lint: setup ## Format check and clang-tidy only
+	@scripts/test.sh format lint
+
+clean:      ## Remove the builds (the .venv stays)
+	rm -rf build

@@ -1,0 +1,78 @@
+# The few ways to make a target. Each compiles against src/, so that code includes
+# "core/pool/pool.hpp"; tests and benchmarks may also include "support/..." from tests/.
+
+# coop_library(NAME <target> [SOURCES <file>...] [LIBS <target>...])
+# A static library; header-only when it has no sources.
+function(coop_library)
+  cmake_parse_arguments(PARSE_ARGV 0 LIB "" "NAME" "SOURCES;LIBS")
+  if(LIB_SOURCES)
+    add_library(${LIB_NAME} STATIC ${LIB_SOURCES})
+    set(visibility PUBLIC)
+  else()
+    add_library(${LIB_NAME} INTERFACE)
+    set(visibility INTERFACE)
+  endif()
+  target_include_directories(${LIB_NAME} ${visibility} "${PROJECT_SOURCE_DIR}/src")
+  target_link_libraries(${LIB_NAME} ${visibility} ${LIB_LIBS})
+endfunction()
+
+# coop_example(NAME <target> SOURCES <file>... [LIBS <target>...])
+function(coop_example)
+  cmake_parse_arguments(PARSE_ARGV 0 EXAMPLE "" "NAME" "SOURCES;LIBS")
+  add_executable(${EXAMPLE_NAME} ${EXAMPLE_SOURCES})
+  target_include_directories(${EXAMPLE_NAME} PRIVATE "${PROJECT_SOURCE_DIR}/src")
+  target_link_libraries(${EXAMPLE_NAME} PRIVATE ${EXAMPLE_LIBS} CLI11::CLI11)
+endfunction()
+
+# coop_test(NAME <target> LABEL <label> SOURCES <file>... [LIBS <target>...] [OWN_MAIN])
+# A GoogleTest program, each case of it a test of ctest named <target>/<Suite>.<Case>.
+# Labels: unit, conformance, property, golden, torch, gpu. OWN_MAIN: the sources bring a main().
+function(coop_test)
+  cmake_parse_arguments(PARSE_ARGV 0 TEST "OWN_MAIN" "NAME;LABEL" "SOURCES;LIBS")
+  set(labels unit conformance property golden torch gpu)
+  if(NOT TEST_LABEL IN_LIST labels)
+    message(FATAL_ERROR "coop_test ${TEST_NAME}: LABEL '${TEST_LABEL}' is none of ${labels}")
+  endif()
+  add_executable(${TEST_NAME} ${TEST_SOURCES})
+  target_include_directories(${TEST_NAME} PRIVATE
+    "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/tests")
+  target_link_libraries(${TEST_NAME} PRIVATE ${TEST_LIBS} GTest::gtest)
+  if(NOT TEST_OWN_MAIN)
+    target_link_libraries(${TEST_NAME} PRIVATE GTest::gtest_main)
+  endif()
+  # Cases are listed when ctest runs, not while building: a program that dies under a sanitizer
+  # is then a failed test, not a failed build.
+  gtest_discover_tests(${TEST_NAME}
+    DISCOVERY_MODE PRE_TEST
+    DISCOVERY_TIMEOUT 60
+    TEST_PREFIX "${TEST_NAME}/"
+    PROPERTIES LABELS ${TEST_LABEL})
+endfunction()
+include(GoogleTest)
+
+# coop_benchmark(NAME <target> SOURCES <file>... [LIBS <target>...] [OWN_MAIN])
+function(coop_benchmark)
+  cmake_parse_arguments(PARSE_ARGV 0 BENCH "OWN_MAIN" "NAME" "SOURCES;LIBS")
+  add_executable(${BENCH_NAME} ${BENCH_SOURCES})
+  target_include_directories(${BENCH_NAME} PRIVATE
+    "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/tests")
+  target_link_libraries(${BENCH_NAME} PRIVATE ${BENCH_LIBS} benchmark::benchmark)
+  if(NOT BENCH_OWN_MAIN)
+    target_link_libraries(${BENCH_NAME} PRIVATE benchmark::benchmark_main)
+  endif()
+endfunction()
+
+# Every build checks that each folder of src/ includes only what layers.cmake allows it.
+function(coop_enforce_layers)
+  set(src "${PROJECT_SOURCE_DIR}/src")
+  set(checker "${PROJECT_SOURCE_DIR}/cmake/layers.cmake")
+  set(stamp "${PROJECT_BINARY_DIR}/layers.stamp")
+  file(GLOB_RECURSE files CONFIGURE_DEPENDS "${src}/*")
+  add_custom_command(OUTPUT "${stamp}"
+    COMMAND "${CMAKE_COMMAND}" -D "SOURCE_DIR=${src}" -D PREFIX=src/ -P "${checker}"
+    COMMAND "${CMAKE_COMMAND}" -E touch "${stamp}"
+    DEPENDS "${checker}" ${files}
+    COMMENT "Checking the layers of src/"
+    VERBATIM)
+  add_custom_target(coop-layers ALL DEPENDS "${stamp}")
+endfunction()

@@ -1,0 +1,123 @@
+#!/usr/bin/env bash
+# Every check of the project, stage by stage; the first that fails ends the run.
+#
+#   scripts/test.sh [--full] [<stage>...]
+#
+#   --full   tests at full size, benchmarks in earnest, a dated report in bench/results/
+source "$(dirname "$0")/common.sh"
+
+all_stages=(format release checked asan tsan lint bench demo python)
+declare -A about=(
+  [format]="clang-format and ruff find nothing to change"
+  [release]="release build, all tests"
+  [checked]="build with every invariant check, all tests"
+  [asan]="tests of the core under AddressSanitizer and UndefinedBehaviorSanitizer"
+  [tsan]="tests of the core under ThreadSanitizer"
+  [lint]="clang and clang-tidy accept every source file"
+  [bench]="the benchmarks run"
+  [demo]="the demo runs and writes valid JSON"
+  [python]="tests of the Python package and of the scripts"
+)
+
+full=
+if [[ ${1:-} == --full ]]; then
+  full=yes
+  export COOP_TEST_SCALE=full  # read by the tests
+  shift
+fi
+stages=("$@")
+(($#)) || stages=("${all_stages[@]}")
+for stage in "${stages[@]}"; do
+  [[ -v about[$stage] ]] || die "no stage '$stage'; there are: ${all_stages[*]}"
+done
+
+logs=build/test-logs
+mkdir -p "$logs"
+
+# --- The stages ---------------------------------------------------------------------------------
+
+# build_and_test <preset> [<command that runs ctest>...]
+build_and_test() {
+  local preset=$1 timeout=()
+  shift
+  [[ $full ]] && timeout=(--timeout 7200)
+  scripts/build.sh "$preset"
+  "$@" ctest --preset "$preset" --parallel "$jobs" "${timeout[@]}" | tee "$logs/$preset.log"
+}
+
+# ThreadSanitizer wants certain addresses free; some kernels randomise them away.
+without_aslr() {
+  if setarch -R true 2>/dev/null; then setarch -R "$@"; else "$@"; fi
+}
+
+stage_format() { scripts/format.sh --check; }
+stage_release() { build_and_test release; }
+stage_checked() { build_and_test checked; }
+stage_asan() { build_and_test asan; }
+stage_tsan() { build_and_test tsan without_aslr; }
+stage_lint() { scripts/build.sh lint -- -k 0; }  # go on after the first finding
+stage_python() { .venv/bin/python -m pytest | tee "$logs/python.log"; }
+
+stage_bench() {
+  local mode=(--smoke)
+  [[ $full ]] && mode=()
+  scripts/bench.sh "${mode[@]}"
+}
+
+stage_demo() {
+  scripts/build.sh release
+  build/release/examples/coop-pool-demo --json >"$logs/demo.json"
+  .venv/bin/python -m json.tool "$logs/demo.json" >/dev/null
+  say "demo: $(wc -c <"$logs/demo.json") bytes of valid JSON"
+}
+
+# --- The run ------------------------------------------------------------------------------------
+
+# Seconds as minutes with one decimal, rounded.
+minutes() {
+  local tenths=$((($1 + 3) / 6))
+  printf '%d.%d min' $((tenths / 10)) $((tenths % 10))
+}
+
+# How many tests a stage passed, from the closing line of ctest or pytest.
+tests_in() {
+  [[ -e $logs/$1.log ]] || return 0
+  sed -nE 's/^100% tests passed.* out of ([0-9]+)$/\1/p; s/^.* ([0-9]+) passed.*$/\1/p' "$logs/$1.log"
+}
+
+row() { printf '| %-8s | %9s | %6s |\n' "$@"; }
+
+table=$(row stage time tests; echo '|----------|----------:|-------:|')
+trap 'printf "\ninterrupted in stage %s\n" "$stage"; exit 130' INT
+run_started=$SECONDS
+total_tests=0
+
+for stage in "${stages[@]}"; do
+  printf '\n== %s: %s\n' "$stage" "${about[$stage]}"
+  rm -f "$logs/$stage.log"
+  stage_started=$SECONDS
+
+  # Not as a condition of `if`: there bash ignores the stage's own `set -e`.
+  set +e
+  (set -e; "stage_$stage")
+  status=$?
+  set -e
+
+  took=$(minutes $((SECONDS - stage_started)))
+  if ((status != 0)); then
+    printf '\nFAILED in stage %s after %s. This stage alone: make test STAGES=%s\n' \
+      "$stage" "$took" "$stage" >&2
+    exit 1
+  fi
+  tests=$(tests_in "$stage")
+  total_tests=$((total_tests + ${tests:-0}))
+  table+=$'\n'$(row "$stage" "$took" "$tests")
+done
+
+table+=$'\n'$(row total "$(minutes $((SECONDS - run_started)))" "$total_tests")
+printf '\n%s\n' "$table"
+
+if [[ $full ]]; then
+  scripts/full_report.sh "$table"
+fi
+say "PASS: ${stages[*]}"

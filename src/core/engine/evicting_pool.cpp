@@ -1,0 +1,80 @@
+#include "core/engine/evicting_pool.hpp"
+
+#include <chrono>
+
+#include "core/base/check.hpp"
+#include "core/engine/sliding_window.hpp"
+
+namespace coop {
+
+std::uint64_t steady_clock_ns() {
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                        std::chrono::steady_clock::now().time_since_epoch())
+                                        .count());
+}
+
+BlockId EvictingPool::allocate(const Request& request) {
+  const auto id = pool_.allocate(request.bytes, request.placement);
+  ++stats_.allocations;
+  return id ? *id : make_room_and_allocate(request);
+}
+
+BlockId EvictingPool::make_room_and_allocate(const Request& request) {
+  ++stats_.searches;
+  for (;;) {
+    const std::uint64_t began = clock_();
+    victims_.clear();
+    policy_.choose_victims(pool_, request, victims_);
+    stats_.search_ns += clock_() - began;
+
+    const bool can_evict = !victims_.empty();
+    for (const BlockId victim : victims_) evict(victim);
+    const bool has_moved = !can_evict && slide_blocks_aside(request);
+    if (!can_evict && !has_moved) throw OutOfMemory(report_memory(pool_, request.bytes));
+
+    const std::uint64_t searched = clock_();
+    const auto id = pool_.allocate(request.bytes, request.placement);
+    stats_.search_ns += clock_() - searched;
+    if (id) {
+      stats_.fragmentation_sum +=
+          static_cast<double>(pool_.free_bytes()) / static_cast<double>(pool_.bytes());
+      return *id;
+    }
+    COOP_CHECK(!has_moved);  // sliding makes room for certain
+  }
+}
+
+void EvictingPool::evict(BlockId id) {
+  const BlockInfo block = pool_.info(id);
+  COOP_CHECK(block.tenure == Tenure::kEvictable && block.pins == 0);
+  owner_.evict(id);
+  const bool was_there = pool_.free(id);
+  COOP_CHECK(was_there);
+  ++stats_.evictions;
+  stats_.evicted_bytes += block.bytes;
+  stats_.evicted_cost += static_cast<double>(block.cost);
+}
+
+bool EvictingPool::slide_blocks_aside(const Request& request) {
+  const auto window = find_sliding_window(pool_, to_grains(request.bytes));
+  if (!window) return false;
+  std::vector<BlockId> evicted;
+  std::vector<BlockId> moved;
+  for_each_piece(pool_.order(), *window, [&](const Chunk& chunk, int slot) {
+    if (chunk.is_hole(slot)) return;
+    (chunk.is_fixed(slot) ? moved : evicted).push_back(pool_.id_of(chunk.block_at(slot)));
+  });
+  for (const BlockId id : evicted) evict(id);
+  for (const BlockId id : moved) {
+    const auto target = pool_.slide_target(id);
+    if (!target) continue;  // at the left end already
+    const BlockInfo block = pool_.info(id);
+    owner_.relocate(id, block.offset, *target, block.bytes);
+    pool_.slide_left(id);
+    ++stats_.moves;
+    stats_.moved_bytes += block.bytes;
+  }
+  return true;
+}
+
+}  // namespace coop

@@ -1,0 +1,83 @@
+#pragma once
+
+// A pool and a policy together: an allocation that finds no hole makes one.
+//
+//     allocate(request)
+//       1. a hole that fits                         -> done, nothing was evicted
+//       2. ask the policy for victims, evict them,  -> until the request fits
+//          and again
+//       3. no victims: slide movable blocks aside   -> once
+//       4. OutOfMemory
+//
+// The loop ends because every round frees a block that was held when it began, or is the last.
+
+#include <cstdint>
+#include <vector>
+
+#include "core/engine/out_of_memory.hpp"
+#include "core/policy/policy.hpp"
+#include "core/pool/pool.hpp"
+
+namespace coop {
+
+// Whoever owns the blocks' contents. May throw: the block then stays as it is.
+class BlockOwner {
+ public:
+  BlockOwner() = default;
+  BlockOwner(const BlockOwner&) = delete;
+  BlockOwner& operator=(const BlockOwner&) = delete;
+  virtual ~BlockOwner() = default;
+
+  // The block's contents are dropped; its id is gone when this returns.
+  virtual void evict(BlockId id) = 0;
+  // The block's contents are copied to an address further left. The two ranges may overlap.
+  virtual void relocate(BlockId id, Bytes from, Bytes to, Bytes bytes) = 0;
+};
+
+// Definitions as in the Coop paper.
+struct EvictionStats {
+  std::uint64_t allocations = 0;
+  std::uint64_t searches = 0;  // allocations that had to make room
+  std::uint64_t evictions = 0;
+  Bytes evicted_bytes = 0;
+  double evicted_cost = 0;  // nanoseconds that it would take to bring all of it back
+  std::uint64_t moves = 0;
+  Bytes moved_bytes = 0;
+  std::uint64_t search_ns = 0;   // spent choosing victims and place, without the evicting itself
+  double fragmentation_sum = 0;  // over searches: free / pool once the request is served
+
+  [[nodiscard]] double fragmentation() const {
+    return searches == 0 ? 0.0 : fragmentation_sum / static_cast<double>(searches);
+  }
+};
+
+// Nanoseconds of real time, for measuring the search; injected so that the simulator stays exact.
+using WallClock = std::uint64_t (*)();
+std::uint64_t steady_clock_ns();
+
+class EvictingPool {
+ public:
+  EvictingPool(Pool& pool, Policy& policy, BlockOwner& owner, WallClock clock = steady_clock_ns)
+      : pool_(pool), policy_(policy), owner_(owner), clock_(clock) {}
+
+  // Throws InvalidArgument, OutOfMemory, and what the owner throws.
+  BlockId allocate(const Request& request);
+
+  [[nodiscard]] Pool& pool() { return pool_; }
+  [[nodiscard]] const EvictionStats& stats() const { return stats_; }
+  void reset_stats() { stats_ = {}; }
+
+ private:
+  BlockId make_room_and_allocate(const Request& request);
+  void evict(BlockId id);
+  bool slide_blocks_aside(const Request& request);
+
+  Pool& pool_;
+  Policy& policy_;
+  BlockOwner& owner_;
+  WallClock clock_;
+  EvictionStats stats_;
+  std::vector<BlockId> victims_;
+};
+
+}  // namespace coop

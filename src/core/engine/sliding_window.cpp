@@ -1,0 +1,61 @@
+#include "core/engine/sliding_window.hpp"
+
+#include <limits>
+#include <vector>
+
+namespace coop {
+namespace {
+
+// Copies within a device run at terabytes a second; what matters is that moving beats recomputing.
+constexpr double kCopyNsPerByte = 0.0005;
+
+struct Piece {
+  Extent extent;
+  Grains room = 0;  // what it yields
+  double cost = 0;
+};
+
+}  // namespace
+
+std::optional<Extent> find_sliding_window(const Pool& pool, Grains request) {
+  std::vector<Piece> run;  // pieces since the last one that may not move
+  std::size_t left = 0;
+  Grains room = 0;
+  double cost = 0;
+  double best_cost = std::numeric_limits<double>::infinity();
+  std::optional<Extent> best;
+
+  for (const Chunk* chunk : pool.order().chunks()) {
+    for (int slot = 0; slot < chunk->count; ++slot) {
+      const Extent extent = chunk->extent(slot);
+      Piece piece{.extent = extent, .room = extent.size()};
+      if (!chunk->is_hole(slot) && !chunk->is_fixed(slot)) {
+        piece.cost = static_cast<double>(chunk->facts(slot).cost);
+      } else if (!chunk->is_hole(slot) && pool.is_movable(chunk->block_at(slot))) {
+        piece.room = 0;
+        piece.cost = static_cast<double>(to_bytes(extent.size())) * kCopyNsPerByte;
+      } else if (!chunk->is_hole(slot)) {
+        run.clear();
+        left = 0;
+        room = 0;
+        cost = 0;
+        continue;
+      }
+      run.push_back(piece);
+      room += piece.room;
+      cost += piece.cost;
+      while (room - run[left].room >= request) {
+        room -= run[left].room;
+        cost -= run[left].cost;
+        ++left;
+      }
+      if (room >= request && cost < best_cost) {
+        best_cost = cost;
+        best = Extent{run[left].extent.begin, extent.end};
+      }
+    }
+  }
+  return best;
+}
+
+}  // namespace coop

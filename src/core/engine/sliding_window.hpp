@@ -1,0 +1,20 @@
+#pragma once
+
+#include <optional>
+
+#include "core/pool/pool.hpp"
+
+namespace coop {
+
+// The last resort where no window exists because blocks that cannot be recomputed lie scattered: a
+// stretch of the pool in which holes and evictable blocks together have room for the request, once
+// the movable blocks among them have been pushed to its left end.
+//
+//     before   | E |  hole  | M | E | M |        E evictable, M movable
+//     after    | M | M |       room     |
+//
+// Cheapest first: what is evicted costs its recomputation, what is moved costs its copy. Pinned and
+// staying blocks break the stretch. O(n).
+[[nodiscard]] std::optional<Extent> find_sliding_window(const Pool& pool, Grains request);
+
+}  // namespace coop

@@ -1,0 +1,121 @@
+#pragma once
+
+// All pieces of the pool, held blocks and holes, in the order of their addresses.
+//
+//     directory    [ largest hole of chunk 0 | of chunk 1 | ...            ] and of every 64 of
+//     them
+//                      |                        |
+//     chunks       [held|hole|held|held]    [hole|held|held]    [held| ...
+//
+// Why chunks. The window search reads every piece in address order, ten thousand of them within
+// microseconds, so what it reads lies in arrays. One array for the whole pool would have to be
+// shifted on every split; a linked list would be a cache miss per piece. Chunks of up to 64 pieces
+// are the middle: the pass is linear, and a change shifts at most 64.
+//
+// Invariants
+//   1. The pieces cover [0, total) without gap or overlap. No two holes are neighbours.
+//   2. No chunk is empty; the end of one chunk is the begin of the next.
+//   3. The directory knows the largest hole of each chunk, and of each group of 64 chunks.
+//   4. chunk_of_[block] is the chunk in which a held block lies.
+//
+// Costs. Nothing scans the pool. Finding a hole looks at one entry per 4,096 pieces and then at 64
+// and 64; finding a block looks through its chunk. A change shifts at most 64 pieces. Amortised:
+// when a chunk overflows or runs low it is split or joined, which costs O(number of chunks), but
+// only after at least 16 changes to that chunk.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/pool/chunk.hpp"
+#include "core/pool/grain.hpp"
+
+namespace coop {
+
+class AddressOrder {
+ public:
+  // Where a piece is. Good until the next change.
+  struct Place {
+    Chunk* chunk = nullptr;
+    int slot = 0;
+    [[nodiscard]] Extent extent() const { return chunk->extent(slot); }
+    [[nodiscard]] bool is_hole() const { return chunk->is_hole(slot); }
+  };
+
+  explicit AddressOrder(Grains total);
+
+  // The hole nearest to the left end that has this much room, counted from `from` on.
+  [[nodiscard]] std::optional<Place> leftmost_hole(Grains at_least, Grains from = 0) const;
+  [[nodiscard]] std::optional<Place> rightmost_hole(Grains at_least) const;
+  [[nodiscard]] Place piece_at(Grains position) const;
+  [[nodiscard]] Place place_of(BlockIndex block) const;
+  [[nodiscard]] std::optional<Place> left_neighbour(Place place) const;
+
+  // Cuts a block out of a hole. Either succeeds or changes nothing that can be seen.
+  void take(Place hole, Extent extent, BlockIndex block, const BlockFacts& facts);
+  // What became of a hole: where it now is, and the holes that are part of it.
+  struct Joined {
+    Extent hole;
+    std::optional<Extent> left, right;
+  };
+  Joined release(BlockIndex block) noexcept;
+  // Swaps a block with the hole at its left, which joins what is free at the block's right.
+  Joined slide_left(BlockIndex block) noexcept;
+  void set_facts(BlockIndex block, const BlockFacts& facts) noexcept;
+
+  [[nodiscard]] Grains total() const { return total_; }
+  [[nodiscard]] std::size_t piece_count() const { return pieces_; }
+  [[nodiscard]] Grains largest_hole() const;
+  // In address order, for the search.
+  [[nodiscard]] std::span<Chunk* const> chunks() const { return directory_; }
+  // How many pieces have been shifted or moved between chunks so far: what changes have cost.
+  [[nodiscard]] std::uint64_t shifted_pieces() const { return shifted_; }
+
+  // O(n). Throws InternalError where an invariant does not hold.
+  void validate() const;
+
+ private:
+  void split(Chunk& chunk);
+  void cut_hole(Place hole, Grains at);
+  void swallow_right_hole(Place hole, Joined& joined) noexcept;
+  void join_if_sparse(Chunk& chunk) noexcept;
+  void join_with_next(Chunk& chunk) noexcept;
+  void remove_chunk(Chunk& chunk) noexcept;
+  void move_tail(Chunk& from, int first, Chunk& to) noexcept;
+  void reindex_directory(std::size_t first) noexcept;
+  void note_hole_lost(Chunk& chunk, Grains size) noexcept;
+  void set_largest_hole(Chunk& chunk, Grains largest) noexcept;
+  [[nodiscard]] Grains largest_in_group(std::size_t group) const noexcept;
+  [[nodiscard]] std::optional<std::size_t> first_chunk_with(Grains at_least,
+                                                            std::size_t from) const;
+  [[nodiscard]] std::optional<std::size_t> last_chunk_with(Grains at_least) const;
+
+  Grains total_;
+  std::size_t pieces_ = 1;
+  std::uint64_t shifted_ = 0;
+  std::vector<Chunk*> directory_;     // in address order
+  std::vector<Grains> largest_hole_;  // of each chunk in the directory
+  std::vector<Grains> group_hole_;    // of each group of chunks in the directory
+  std::vector<Chunk*> chunk_of_;      // by BlockIndex
+  std::vector<std::unique_ptr<Chunk>> storage_;
+  std::vector<Chunk*> spare_;  // chunks that are not in the directory
+};
+
+// Calls fn(const Chunk&, int slot) for every piece that begins inside the extent.
+template <typename Function>
+void for_each_piece(const AddressOrder& order, Extent extent, Function&& fn) {
+  AddressOrder::Place place = order.piece_at(extent.begin);
+  const auto chunks = order.chunks();
+  for (std::size_t i = place.chunk->directory_slot; i < chunks.size(); ++i) {
+    for (int slot = place.slot; slot < chunks[i]->count; ++slot) {
+      if (chunks[i]->extent(slot).begin >= extent.end) return;
+      fn(static_cast<const Chunk&>(*chunks[i]), slot);
+    }
+    place.slot = 0;
+  }
+}
+
+}  // namespace coop

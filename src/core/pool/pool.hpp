@@ -1,0 +1,177 @@
+#pragma once
+
+// The memory that a budget grants: one address range, cut into blocks.
+//
+//     0      long_lived_end                                                          bytes()
+//     |long-lived| expensive ->                  free                    <- cheap |
+//     +----------+-------+------+----------------------------+-----+----+---------+
+//
+// Blocks that live long (parameters, gradients, optimizer state, slabs of small blocks) are packed
+// at the left end, so that they do not cut the rest in pieces. Blocks that are expensive to bring
+// back follow from the left, cheap ones come from the right: a run of neighbours is then often all
+// cheap, and makes a cheap window. These are preferences; a request takes any hole before it fails.
+//
+// What always holds
+//   - held_bytes() + free_bytes() == bytes(), and the pieces of the pool are its blocks and holes.
+//   - Every block begins at a multiple of 512 bytes, whatever the pool's size.
+//   - A call that throws has changed nothing. free() never throws and never allocates.
+//   - The pool decides nothing about eviction: it hands out what is free and keeps the facts (cost,
+//     last use, pins) where the search of a policy finds them.
+//
+// Not safe for use by several threads at once: the engine has the one lock.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/base/bytes.hpp"
+#include "core/pool/address_order.hpp"
+#include "core/pool/backing.hpp"
+#include "core/pool/holes_by_size.hpp"
+#include "core/pool/small_area.hpp"
+
+namespace coop {
+
+// A block's name. Names are not reused: one of a block that was freed is known to be stale.
+struct BlockId {
+  std::uint32_t index = kNoBlock;
+  std::uint32_t generation = 0;
+  friend bool operator==(const BlockId&, const BlockId&) = default;
+};
+
+enum class Placement : std::uint8_t { kExpensive, kCheap, kLongLived };
+
+// How a hole is chosen among those that fit.
+enum class Fit : std::uint8_t {
+  kFromEnds,  // the one nearest to the end where such blocks belong
+  kBest,      // the smallest
+};
+
+// What may become of a block while no operator uses it.
+enum class Tenure : std::uint8_t {
+  kStays,      // someone knows its address
+  kMovable,    // its contents may be copied to another place in the pool
+  kEvictable,  // its contents can be recomputed, or moved
+};
+
+struct PoolOptions {
+  Bytes bytes = 0;
+  Fit fit = Fit::kFromEnds;
+  // Blocks up to this size live in slabs; 0 switches that off.
+  Bytes small_limit = Bytes{64} << 10U;
+};
+
+struct BlockInfo {
+  Bytes offset = 0;
+  Bytes bytes = 0;  // what it occupies
+  Bytes requested_bytes = 0;
+  Placement placement = Placement::kExpensive;
+  Tenure tenure = Tenure::kStays;
+  std::uint32_t pins = 0;
+  float cost = 0;
+  double last_use = 0;
+  bool is_small = false;
+};
+
+class Pool {
+ public:
+  // Throws InvalidArgument for a size of less than one grain or more than kMaxPoolBytes. Bytes past
+  // the last whole grain are not used.
+  Pool(const PoolOptions& options, Backing& backing);
+  ~Pool();
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  // A block out of what is free, or nothing. It stays where it is until set_tenure says otherwise.
+  // Throws InvalidArgument for 0 bytes, and for more than the whole pool.
+  std::optional<BlockId> allocate(Bytes bytes, Placement placement);
+  // False if there is no such block (any more); nothing changes then.
+  [[nodiscard]] bool free(BlockId id) noexcept;
+
+  // The calls below throw InvalidArgument if there is no such block (any more).
+  void set_tenure(BlockId id, Tenure tenure);
+  // Makes the block evictable. `cost` is in nanoseconds, finite and not negative.
+  void set_evictable(BlockId id, double cost, double last_use);
+  void touch(BlockId id, double now);
+  // Pins nest. A pinned block is neither evicted nor moved.
+  void pin(BlockId id);
+  void unpin(BlockId id);
+  // Moves the block's place to the left end of the free space at its left; its new offset. The
+  // caller copies the contents first. InvalidArgument if that is not free or the block may not
+  // move.
+  Bytes slide_left(BlockId id);
+  // Where slide_left would put it.
+  [[nodiscard]] std::optional<Bytes> slide_target(BlockId id) const;
+
+  [[nodiscard]] bool contains(BlockId id) const noexcept;
+  [[nodiscard]] BlockInfo info(BlockId id) const;
+  [[nodiscard]] std::byte* address(BlockId id) const;
+
+  [[nodiscard]] Bytes bytes() const { return to_bytes(order_.total()); }
+  [[nodiscard]] Bytes held_bytes() const { return held_bytes_; }
+  [[nodiscard]] Bytes free_bytes() const { return bytes() - held_bytes_; }
+  [[nodiscard]] Bytes largest_hole_bytes() const { return to_bytes(order_.largest_hole()); }
+  [[nodiscard]] std::size_t block_count() const { return block_count_; }
+  [[nodiscard]] Fit fit() const { return fit_; }
+
+  // For the search: the pieces in address order, and what a piece's block may suffer.
+  [[nodiscard]] const AddressOrder& order() const { return order_; }
+  [[nodiscard]] BlockId id_of(BlockIndex index) const {
+    return {index, records_[index].generation};
+  }
+  [[nodiscard]] bool is_movable(BlockIndex index) const;
+
+  // O(n). Throws InternalError where an invariant does not hold.
+  void validate() const;
+
+ private:
+  enum class Kind : std::uint8_t { kUnused, kBlock, kSlab, kSmall };
+  struct Record {
+    std::uint32_t generation = 0;
+    std::uint32_t pins = 0;
+    float cost = 0;
+    double last_use = 0;
+    Bytes requested = 0;
+    Kind kind = Kind::kUnused;
+    Placement placement = Placement::kExpensive;
+    Tenure tenure = Tenure::kStays;
+    SmallArea::Slot slot;  // of a small block
+  };
+
+  [[nodiscard]] const Record* find(BlockId id) const noexcept;
+  Record& record(BlockId id);
+  [[nodiscard]] const Record& record(BlockId id) const;
+  [[nodiscard]] static bool is_fixed(const Record& record);
+  void publish(BlockIndex index) noexcept;
+
+  BlockIndex reserve_record();
+  BlockId begin_block(BlockIndex index, Kind kind, Placement placement, Bytes requested) noexcept;
+  void end_block(BlockIndex index) noexcept;
+
+  std::optional<BlockId> allocate_small(Grains size, Bytes requested);
+  std::optional<BlockId> allocate_block(Grains size, Placement placement, Bytes requested,
+                                        Kind kind);
+  struct Choice {
+    AddressOrder::Place hole;
+    Extent extent;  // within the hole
+  };
+  [[nodiscard]] std::optional<Choice> choose_place(Grains size, Placement placement) const;
+  void release_extent(BlockIndex index) noexcept;
+  void retract_long_lived_end(Extent hole) noexcept;
+  [[nodiscard]] Extent extent_of(BlockIndex index) const;
+
+  Fit fit_;
+  AddressOrder order_;
+  std::optional<HolesBySize> holes_by_size_;  // where the fit needs it
+  SmallArea small_;
+  Grains long_lived_end_ = 0;
+  Bytes held_bytes_ = 0;
+  std::size_t block_count_ = 0;
+  std::vector<Record> records_;
+  std::vector<BlockIndex> unused_;
+  Backing& backing_;
+  std::byte* base_;
+};
+
+}  // namespace coop

@@ -1,0 +1,58 @@
+#include "core/cost/density_split.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "support/random_cases.hpp"
+
+namespace coop {
+namespace {
+
+TEST(DensitySplit, BeforeAnythingIsKnownAllIsExpensive) {
+  const DensitySplit split;
+  EXPECT_FALSE(split.is_cheap(1, 1_GiB));
+}
+
+TEST(DensitySplit, OneKindAloneIsExpensive) {
+  DensitySplit split;
+  for (int i = 0; i < 100; ++i) split.observe(1000, 1_MiB);
+  EXPECT_FALSE(split.is_cheap(1000, 1_MiB));
+}
+
+TEST(DensitySplit, PartsTwoKindsHoweverFarApartAndHoweverMany) {
+  for (const double ratio : {4.0, 10.0, 1000.0}) {
+    for (const int expensive_in_ten : {1, 5, 9}) {
+      DensitySplit split;
+      testing::Random random(7);
+      for (int i = 0; i < 1000; ++i) {
+        const Bytes bytes = 1_MiB * (1 + random.below(64));
+        const double spread = 0.9 + 0.2 * random.unit();
+        const bool is_expensive = i % 10 < expensive_in_ten;
+        split.observe(static_cast<double>(bytes) * spread * (is_expensive ? ratio : 1.0) * 1e-3,
+                      bytes);
+      }
+      EXPECT_TRUE(split.is_cheap(1e-3 * 8_MiB, 8_MiB)) << ratio << " " << expensive_in_ten;
+      EXPECT_FALSE(split.is_cheap(ratio * 1e-3 * 8_MiB, 8_MiB)) << ratio << " " << expensive_in_ten;
+    }
+  }
+}
+
+TEST(DensitySplit, StrangeNumbersDoNoHarm) {
+  DensitySplit split;
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const double cost : {0.0, -1.0, 1e300, kInfinity, std::nan("")}) split.observe(cost, 1);
+  split.observe(1, 0);
+  for (int i = 0; i < 100; ++i) {
+    split.observe(1e3, 1_MiB);
+    split.observe(1e6, 1_MiB);
+  }
+  EXPECT_TRUE(split.is_cheap(1e3, 1_MiB));
+  EXPECT_FALSE(split.is_cheap(1e6, 1_MiB));
+  EXPECT_TRUE(split.is_cheap(0, 1));
+  EXPECT_FALSE(split.is_cheap(kInfinity, 1));
+}
+
+}  // namespace
+}  // namespace coop

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <vector>
+
+#include "core/engine/evicting_pool.hpp"
+
+namespace coop::testing {
+
+// Notes what it is told.
+class RecordingOwner final : public BlockOwner {
+ public:
+  struct Move {
+    BlockId block;
+    Bytes from, to, bytes;
+  };
+
+  void evict(BlockId id) override { evictions.push_back(id); }
+  void relocate(BlockId id, Bytes from, Bytes to, Bytes bytes) override {
+    moves.push_back({id, from, to, bytes});
+  }
+
+  std::vector<BlockId> evictions;
+  std::vector<Move> moves;
+};
+
+}  // namespace coop::testing
