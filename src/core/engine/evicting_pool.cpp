@@ -14,6 +14,8 @@ std::uint64_t steady_clock_ns() {
 }
 
 BlockId EvictingPool::allocate(const Request& request) {
+  // To the pool this is a senseless request; to a program it is one that does not fit its budget.
+  if (request.bytes > pool_.bytes()) throw OutOfMemory(report_memory(pool_, request.bytes));
   const auto id = pool_.allocate(request.bytes, request.placement);
   ++stats_.allocations;
   return id ? *id : make_room_and_allocate(request);

@@ -10,7 +10,7 @@ namespace {
 
 struct Entry {
   PolicyTraits traits;
-  std::unique_ptr<Policy> (*make)(const PolicyTraits&, const PolicyOptions&);
+  std::unique_ptr<Policy> (*make)(const PolicyTraits&, const PolicyOptions&) = nullptr;
 };
 
 constexpr std::array kEntries{

@@ -56,17 +56,17 @@ inline void measure_free_beside(const Chunk& chunk, Grains before, Grains after,
 template <Score S>
 void score_chunk(const Chunk& chunk, double now, const S& score, float otherwise,
                  const ChunkScores& beside, ChunkScores& scores) {
-  const auto count = static_cast<std::size_t>(chunk.count);
-  for (std::size_t i = 0; i < count; i += Chunk::kLane) {
-    for (std::size_t k = i; k < i + Chunk::kLane; ++k) {
-      const Candidate block{
-          .cost = chunk.cost[k],
-          .staleness = std::max(1.0F, static_cast<float>(now - chunk.last_use[k])),
-          .grains = static_cast<float>(chunk.begin[k + 1] - chunk.begin[k]),
-          .free_grains = beside[k]};
-      const float value = score(block);
-      scores[k] = block.cost > 0 ? value : otherwise;
-    }
+  // Selects rather than std::max, whose references keep the compiler from using vectors.
+  const int count = (chunk.count + Chunk::kLane - 1) / Chunk::kLane * Chunk::kLane;
+  for (int i = 0; i < count; ++i) {
+    const auto k = static_cast<std::size_t>(i);
+    const auto age = static_cast<float>(now - chunk.last_use[k]);
+    const Candidate block{.cost = chunk.cost[k],
+                          .staleness = age < 1.0F ? 1.0F : age,
+                          .grains = static_cast<float>(chunk.begin[k + 1] - chunk.begin[k]),
+                          .free_grains = beside[k]};
+    const float value = score(block);
+    scores[k] = block.cost > 0 ? value : otherwise;
   }
 }
 

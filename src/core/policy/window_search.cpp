@@ -1,11 +1,48 @@
 #include "core/policy/window_search.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
 
 namespace coop {
+namespace {
+
+constexpr std::size_t kHalf = Chunk::kCapacity / 2;
+
+constexpr auto kBit = [] {
+  std::array<std::uint32_t, kHalf> bits{};
+  for (std::size_t i = 0; i < kHalf; ++i) bits[i] = std::uint32_t{1} << i;
+  return bits;
+}();
+
+// Bit i: scores[i] >= limit. Written as masks, which become vector instructions; a choice would
+// become a branch that nobody can predict.
+std::uint32_t at_least(const float* scores, float limit) {
+  std::uint32_t bits = 0;
+  for (std::size_t i = 0; i < kHalf; ++i) {
+    const std::uint32_t all_ones_if = 0U - static_cast<std::uint32_t>(scores[i] >= limit);
+    bits |= all_ones_if & kBit[i];
+  }
+  return bits;
+}
+
+// How many of the ascending addresses from `begin` on are at most `reach`. Counts them all,
+// thirty-two at a time: to stop at the first that is not would be another branch that nobody can
+// predict.
+std::size_t pieces_to(Grains reach, const Grains* begin) {
+  std::size_t total = 0;
+  for (;;) {
+    std::int32_t n = 0;
+    for (std::size_t i = 0; i < kHalf; ++i)
+      n += static_cast<std::int32_t>(begin[total + i] <= reach);
+    total += static_cast<std::size_t>(n);
+    if (n < static_cast<std::int32_t>(kHalf)) return total;
+  }
+}
+
+}  // namespace
 
 void WindowSearch::begin(const AddressOrder& order, Grains request) {
   request_ = request;
@@ -14,7 +51,7 @@ void WindowSearch::begin(const AddressOrder& order, Grains request) {
   left_ = 0;
   best_cost_ = std::numeric_limits<double>::infinity();
   best_ = {};
-  const std::size_t room = order.piece_count() + Chunk::kCapacity + 1;
+  const std::size_t room = order.piece_count() + Chunk::kCapacity + kHalf + 1;
   if (begin_.size() < room) {
     begin_.resize(room);
     sum_.resize(room);
@@ -25,7 +62,8 @@ void WindowSearch::begin(const AddressOrder& order, Grains request) {
   const double window_pieces = static_cast<double>(request) *
                                static_cast<double>(order.piece_count()) /
                                static_cast<double>(order.total());
-  group_ = static_cast<std::size_t>(std::clamp(window_pieces / 6, 8.0, 64.0));
+  is_long_ = window_pieces > 2 * Chunk::kCapacity;
+  group_ = static_cast<std::size_t>(std::clamp(window_pieces / 6, 8.0, 32.0));
 }
 
 void WindowSearch::append(const Chunk& chunk, const ChunkScores& scores) {
@@ -46,52 +84,56 @@ void WindowSearch::append(const Chunk& chunk, const ChunkScores& scores) {
   }
   sum[count] = before;
   pieces_ += count;
+  std::fill_n(&begin_[pieces_ + 1], kHalf, std::numeric_limits<Grains>::max());
 }
 
 std::uint64_t WindowSearch::dividing(const Chunk& chunk, const ChunkScores& scores) const {
+  // A window of many pieces costs more than any one of them: not worth looking.
+  if (is_long_) return chunk.fixed;
   // The least float that is not below the best cost: rounding must not make a barrier of a piece
   // that could still be part of a better window.
   auto limit = static_cast<float>(best_cost_);
-  if (limit < best_cost_) limit = std::nextafter(limit, std::numeric_limits<float>::infinity());
-  std::uint64_t bits = 0;
-  for (std::size_t i = 0; i < Chunk::kCapacity; ++i) {
-    bits |= static_cast<std::uint64_t>(scores[i] >= limit) << i;
-  }
+  if (limit < best_cost_) limit *= 1.0F + std::numeric_limits<float>::epsilon();
+  const std::uint64_t bits =
+      at_least(scores.data(), limit) | std::uint64_t{at_least(&scores[kHalf], limit)} << kHalf;
   return (bits & Chunk::low_bits(chunk.count)) | chunk.fixed;
 }
 
 void WindowSearch::add(const Chunk& chunk, const ChunkScores& scores) {
   const std::size_t first = pieces_;
   append(chunk, scores);
-  std::size_t from = first;
-  for (const int slot : SlotsOf(dividing(chunk, scores))) {
-    const std::size_t divider = first + static_cast<std::size_t>(slot);
-    look_at_right_ends(from, divider);
-    start_run(divider + 1);
-    from = divider + 1;
+  // Runs of pieces between those that divide. Most are too short, and then this loop is all there
+  // is to do; so it is kept in locals, and goes from run to run instead of from piece to piece.
+  const Grains* const begin = begin_.data();
+  std::uint64_t open = Chunk::low_bits(chunk.count) & ~dividing(chunk, scores);
+  std::size_t run_begin = run_begin_;  // the first run may have begun in an earlier chunk
+  std::size_t run_end = first;
+  while (open != 0) {
+    const int skipped = std::countr_zero(open);
+    const int length = std::countr_one(open >> skipped);
+    open &= ~(Chunk::low_bits(length) << skipped);
+    const std::size_t from = first + static_cast<std::size_t>(skipped);
+    if (from != first) run_begin = from;
+    run_end = from + static_cast<std::size_t>(length);
+    if (begin[run_end] - begin[run_begin] >= request_) look_at_right_ends(run_begin, from, run_end);
   }
-  look_at_right_ends(from, pieces_);
+  run_begin_ = run_end == pieces_ ? run_begin : pieces_;
 }
 
-void WindowSearch::start_run(std::size_t piece) {
-  run_begin_ = piece;
-  left_ = piece;
-}
-
-// Windows of the current run whose last piece is in [first, last).
-void WindowSearch::look_at_right_ends(std::size_t first, std::size_t last) {
-  if (first >= last || begin_[last] - begin_[run_begin_] < request_) return;
+// Windows of the run that begins at `run_begin` whose last piece is in [first, last).
+void WindowSearch::look_at_right_ends(std::size_t run_begin, std::size_t first, std::size_t last) {
+  std::size_t left = std::max(left_, run_begin);
   std::size_t right = first + 1;
-  while (begin_[right] - begin_[run_begin_] < request_) ++right;
+  while (begin_[right] - begin_[run_begin] < request_) ++right;
   while (right <= last) {
     const std::size_t group_end = std::min(last, right + group_ - 1);
     const Grains reach = begin_[group_end] - request_;
-    std::size_t left = left_;
-    while (begin_[left + 1] <= reach) ++left;
-    if (sum_[right] - sum_[left] < best_cost_) look_closely(left_, right, group_end);
-    left_ = left;
+    const std::size_t group_left = left;
+    left += pieces_to(reach, &begin_[left + 1]);
+    if (sum_[right] - sum_[left] < best_cost_) look_closely(group_left, right, group_end);
     right = group_end + 1;
   }
+  left_ = left;
 }
 
 void WindowSearch::look_closely(std::size_t left, std::size_t first, std::size_t last) {

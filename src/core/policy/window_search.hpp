@@ -53,19 +53,17 @@ class WindowSearch {
   [[nodiscard]] std::optional<Window> best() const;
 
  private:
-  // The run of pieces that may form a window: [run_begin_, ...). left_ is the left end that belongs
-  // to the last right end looked at.
-  void look_at_right_ends(std::size_t first, std::size_t last);
+  void look_at_right_ends(std::size_t run_begin, std::size_t first, std::size_t last);
   void look_closely(std::size_t left, std::size_t first, std::size_t last);
-  void start_run(std::size_t piece);
   [[nodiscard]] std::uint64_t dividing(const Chunk& chunk, const ChunkScores& scores) const;
   void append(const Chunk& chunk, const ChunkScores& scores);
 
   Grains request_ = 0;
   std::size_t group_ = 0;
+  bool is_long_ = false;
   std::size_t pieces_ = 0;
-  std::size_t run_begin_ = 0;
-  std::size_t left_ = 0;
+  std::size_t run_begin_ = 0;  // first piece after the last that divides
+  std::size_t left_ = 0;       // left end for the last right end that was looked at
   double best_cost_ = std::numeric_limits<double>::infinity();
   Extent best_;
   std::vector<Grains> begin_;  // address of each piece seen so far, and the end of the last

@@ -4,16 +4,14 @@
 #include <bit>
 
 #include "core/base/check.hpp"
+#include "core/pool/chunk_inline.hpp"
 
 namespace coop {
 namespace {
 
-// Directory entries under one entry of group_hole_.
-constexpr std::size_t kGroup = 64;
-
 // Chunks are joined only when the result leaves room to grow, so that a block that comes and goes
 // at the border does not split and join for ever.
-constexpr int kSparse = Chunk::kCapacity / 4;
+constexpr int kSparse = Chunk::kCapacity / 8;
 constexpr int kJoined = Chunk::kCapacity * 3 / 4;
 
 }  // namespace
@@ -26,41 +24,13 @@ AddressOrder::AddressOrder(Grains total) : total_(total) {
   first.set_end(total);
   first.make_hole(0);
   directory_.push_back(&first);
-  largest_hole_.push_back(total);
-  group_hole_.push_back(total);
+  bounds_.insert(0, total);
 }
 
 // --- looking up ---
 
-std::optional<std::size_t> AddressOrder::first_chunk_with(Grains at_least, std::size_t from) const {
-  std::size_t slot = from;
-  while (slot < directory_.size()) {
-    std::size_t group = slot / kGroup;
-    if (slot % kGroup == 0) {
-      while (group < group_hole_.size() && group_hole_[group] < at_least) ++group;
-      slot = group * kGroup;
-    }
-    const std::size_t stop = std::min(directory_.size(), (group + 1) * kGroup);
-    for (; slot < stop; ++slot) {
-      if (largest_hole_[slot] >= at_least) return slot;
-    }
-  }
-  return std::nullopt;
-}
-
-std::optional<std::size_t> AddressOrder::last_chunk_with(Grains at_least) const {
-  for (std::size_t group = group_hole_.size(); group-- > 0;) {
-    if (group_hole_[group] < at_least) continue;
-    const std::size_t first = group * kGroup;
-    for (std::size_t slot = std::min(directory_.size(), first + kGroup); slot-- > first;) {
-      if (largest_hole_[slot] >= at_least) return slot;
-    }
-  }
-  return std::nullopt;
-}
-
-std::optional<AddressOrder::Place> AddressOrder::leftmost_hole(Grains at_least, Grains from) const {
-  if (from >= total_) return std::nullopt;
+AddressOrder::Place AddressOrder::leftmost_hole(Grains at_least, Grains from) noexcept {
+  if (from >= total_) return {};
   std::size_t first = 0;
   if (from > 0) {
     // The chunk in which the search starts may have holes before `from`, which count in part or
@@ -68,30 +38,39 @@ std::optional<AddressOrder::Place> AddressOrder::leftmost_hole(Grains at_least, 
     const Place start = piece_at(from);
     for (const int slot : SlotsOf(start.chunk->holes)) {
       const Extent hole = start.chunk->extent(slot);
-      if (hole.end - std::max(hole.begin, from) >= at_least) return Place{start.chunk, slot};
+      if (hole.end - std::max(hole.begin, from) >= at_least) return {start.chunk, slot};
     }
     first = start.chunk->directory_slot + std::size_t{1};
   }
-  const auto found = first_chunk_with(at_least, first);
-  if (!found) return std::nullopt;
-  Chunk* const chunk = directory_[*found];
-  for (const int slot : SlotsOf(chunk->holes)) {
-    if (chunk->extent(slot).size() >= at_least) return Place{chunk, slot};
+  while ((first = bounds_.first(at_least, first)) != HoleBounds::kNone) {
+    Chunk* const chunk = directory_[first];
+    Grains largest = 0;
+    for (const int slot : SlotsOf(chunk->holes)) {
+      const Grains size = chunk->extent(slot).size();
+      if (size >= at_least) return {chunk, slot};
+      largest = std::max(largest, size);
+    }
+    bounds_.lower(first++, largest);
   }
-  fail_check("the directory is true", __FILE__, __LINE__);
+  return {};
 }
 
-std::optional<AddressOrder::Place> AddressOrder::rightmost_hole(Grains at_least) const {
-  const auto found = last_chunk_with(at_least);
-  if (!found) return std::nullopt;
-  Chunk* const chunk = directory_[*found];
-  std::uint64_t bits = chunk->holes;
-  while (bits != 0) {
-    const int slot = 63 - std::countl_zero(bits);
-    if (chunk->extent(slot).size() >= at_least) return Place{chunk, slot};
-    bits &= Chunk::low_bits(slot);
+AddressOrder::Place AddressOrder::rightmost_hole(Grains at_least) noexcept {
+  std::size_t last = 0;
+  while ((last = bounds_.last(at_least)) != HoleBounds::kNone) {
+    Chunk* const chunk = directory_[last];
+    Grains largest = 0;
+    std::uint64_t bits = chunk->holes;
+    while (bits != 0) {
+      const int slot = 63 - std::countl_zero(bits);
+      const Grains size = chunk->extent(slot).size();
+      if (size >= at_least) return {chunk, slot};
+      largest = std::max(largest, size);
+      bits &= Chunk::low_bits(slot);
+    }
+    bounds_.lower(last, largest);
   }
-  fail_check("the directory is true", __FILE__, __LINE__);
+  return {};
 }
 
 AddressOrder::Place AddressOrder::piece_at(Grains position) const {
@@ -109,15 +88,17 @@ AddressOrder::Place AddressOrder::place_of(BlockIndex block) const {
   return {chunk, chunk->slot_of(block)};
 }
 
-std::optional<AddressOrder::Place> AddressOrder::left_neighbour(Place place) const {
-  if (place.slot > 0) return Place{place.chunk, place.slot - 1};
-  if (place.chunk->directory_slot == 0) return std::nullopt;
+AddressOrder::Place AddressOrder::left_neighbour(Place place) const {
+  if (place.slot > 0) return {place.chunk, place.slot - 1};
+  if (place.chunk->directory_slot == 0) return {};
   Chunk* const before = directory_[place.chunk->directory_slot - 1];
-  return Place{before, before->count - 1};
+  return {before, before->count - 1};
 }
 
 Grains AddressOrder::largest_hole() const {
-  return *std::max_element(group_hole_.begin(), group_hole_.end());
+  Grains largest = 0;
+  for (const Chunk* chunk : directory_) largest = std::max(largest, chunk->largest_hole());
+  return largest;
 }
 
 // --- changing ---
@@ -136,7 +117,7 @@ void AddressOrder::take(Place hole, Extent extent, BlockIndex block, const Block
     chunk_of_.resize(std::max<std::size_t>(std::size_t{block} + 1, chunk_of_.size() * 2));
   }
   if (hole.chunk->count + 2 > Chunk::kCapacity) {  // a hole becomes three pieces at the most
-    split(*hole.chunk);
+    split(*hole.chunk, hole.slot);
     hole = piece_at(whole.begin);
   }
   if (extent.end < whole.end) cut_hole(hole, extent.end);
@@ -146,7 +127,6 @@ void AddressOrder::take(Place hole, Extent extent, BlockIndex block, const Block
   }
   hole.chunk->hold(hole.slot, block, facts);
   chunk_of_[block] = hole.chunk;
-  note_hole_lost(*hole.chunk, whole.size());
 }
 
 void AddressOrder::swallow_right_hole(Place hole, Joined& joined) noexcept {
@@ -166,11 +146,7 @@ void AddressOrder::swallow_right_hole(Place hole, Joined& joined) noexcept {
   joined.right = swallowed;
   if (owner == &chunk) return;
   chunk.set_end(swallowed.end);
-  if (owner->count == 0) {
-    remove_chunk(*owner);
-  } else {
-    note_hole_lost(*owner, swallowed.size());
-  }
+  if (owner->count == 0) remove_chunk(*owner);
 }
 
 AddressOrder::Joined AddressOrder::release(BlockIndex block) noexcept {
@@ -179,42 +155,38 @@ AddressOrder::Joined AddressOrder::release(BlockIndex block) noexcept {
   place.chunk->make_hole(place.slot);
   Joined joined;
   swallow_right_hole(place, joined);
-  set_largest_hole(*place.chunk,
-                   std::max(largest_hole_[place.chunk->directory_slot], place.extent().size()));
-  if (const auto left = left_neighbour(place); left && left->is_hole()) {
+  if (const Place left = left_neighbour(place); left && left.is_hole()) {
     const auto right = joined.right;
-    joined.left = left->extent();
+    joined.left = left.extent();
     Chunk* const shrunk = place.chunk;
-    place = *left;
+    place = left;
     swallow_right_hole(place, joined);
     joined.right = right;  // the block itself was swallowed last
-    set_largest_hole(*place.chunk,
-                     std::max(largest_hole_[place.chunk->directory_slot], place.extent().size()));
     if (shrunk != place.chunk && shrunk->count > 0) join_if_sparse(*shrunk);
   }
   joined.hole = place.extent();
+  bounds_.raise(place.chunk->directory_slot, joined.hole.size());
   join_if_sparse(*place.chunk);
   return joined;
 }
 
 AddressOrder::Joined AddressOrder::slide_left(BlockIndex block) noexcept {
   const Place place = place_of(block);
-  const auto left = left_neighbour(place);
-  COOP_CHECK(left && left->is_hole());
+  const Place left = left_neighbour(place);
+  COOP_CHECK(left && left.is_hole());
   Joined joined;
-  joined.left = left->extent();
+  joined.left = left.extent();
   const BlockFacts facts = place.chunk->facts(place.slot);
   // The two pieces trade places; only the border between them moves.
-  const Grains border = left->extent().begin + place.extent().size();
-  left->chunk->begin[static_cast<std::size_t>(left->slot) + 1] = border;
+  const Grains border = left.extent().begin + place.extent().size();
+  left.chunk->begin[static_cast<std::size_t>(left.slot) + 1] = border;
   place.chunk->begin[static_cast<std::size_t>(place.slot)] = border;
-  left->chunk->hold(left->slot, block, facts);
-  chunk_of_[block] = left->chunk;
+  left.chunk->hold(left.slot, block, facts);
+  chunk_of_[block] = left.chunk;
   place.chunk->make_hole(place.slot);
   swallow_right_hole(place, joined);
   joined.hole = place.extent();
-  set_largest_hole(*left->chunk, left->chunk->largest_hole());
-  set_largest_hole(*place.chunk, place.chunk->largest_hole());
+  bounds_.raise(place.chunk->directory_slot, joined.hole.size());
   return joined;
 }
 
@@ -225,7 +197,7 @@ void AddressOrder::set_facts(BlockIndex block, const BlockFacts& facts) noexcept
 
 // --- chunks and their directory ---
 
-void AddressOrder::split(Chunk& chunk) {
+void AddressOrder::split(Chunk& chunk, int growing_at) {
   // Whatever can throw comes first. Freeing never throws because room for it is reserved here.
   if (spare_.empty()) {
     spare_.reserve(storage_.size() + 1);
@@ -233,18 +205,18 @@ void AddressOrder::split(Chunk& chunk) {
     spare_.push_back(storage_.back().get());
   }
   if (directory_.size() == directory_.capacity()) directory_.reserve(directory_.size() * 2);
-  largest_hole_.reserve(directory_.capacity());
-  group_hole_.reserve(directory_.capacity() / kGroup + 1);
+  bounds_.reserve(directory_.capacity());
 
   Chunk& upper = *spare_.back();
   spare_.pop_back();
-  move_tail(chunk, Chunk::kCapacity / 2, upper);
-  const std::size_t slot = chunk.directory_slot;
-  const auto after = static_cast<std::ptrdiff_t>(slot) + 1;
-  directory_.insert(directory_.begin() + after, &upper);
-  largest_hole_[slot] = chunk.largest_hole();
-  largest_hole_.insert(largest_hole_.begin() + after, upper.largest_hole());
-  reindex_directory(slot);
+  // Pieces often come one after the other at the border of the free space. The smaller part goes to
+  // where the chunk is growing, so that what is left behind is not half empty.
+  move_tail(chunk, std::clamp(growing_at, kSparse, Chunk::kCapacity - kSparse), upper);
+  const std::size_t after = chunk.directory_slot + std::size_t{1};
+  directory_.insert(directory_.begin() + static_cast<std::ptrdiff_t>(after), &upper);
+  bounds_.insert(after, upper.largest_hole());
+  bounds_.lower(chunk.directory_slot, chunk.largest_hole());
+  reindex_directory(after);
 }
 
 void AddressOrder::join_if_sparse(Chunk& chunk) noexcept {
@@ -261,16 +233,16 @@ void AddressOrder::join_with_next(Chunk& chunk) noexcept {
   const std::size_t slot = chunk.directory_slot;
   Chunk& next = *directory_[slot + 1];
   move_tail(next, 0, chunk);
-  largest_hole_[slot] = std::max(largest_hole_[slot], largest_hole_[slot + 1]);
+  bounds_.raise(slot, bounds_.of(slot + 1));
   remove_chunk(next);
 }
 
 void AddressOrder::remove_chunk(Chunk& chunk) noexcept {
   const std::size_t slot = chunk.directory_slot;
   directory_.erase(directory_.begin() + static_cast<std::ptrdiff_t>(slot));
-  largest_hole_.erase(largest_hole_.begin() + static_cast<std::ptrdiff_t>(slot));
+  bounds_.erase(slot);
   spare_.push_back(&chunk);
-  reindex_directory(slot == 0 ? 0 : slot - 1);
+  reindex_directory(slot);
 }
 
 void AddressOrder::move_tail(Chunk& from, int first, Chunk& to) noexcept {
@@ -285,36 +257,6 @@ void AddressOrder::move_tail(Chunk& from, int first, Chunk& to) noexcept {
 void AddressOrder::reindex_directory(std::size_t first) noexcept {
   for (std::size_t slot = first; slot < directory_.size(); ++slot) {
     directory_[slot]->directory_slot = static_cast<std::uint32_t>(slot);
-  }
-  group_hole_.resize((directory_.size() + kGroup - 1) / kGroup);
-  for (std::size_t group = first / kGroup; group < group_hole_.size(); ++group) {
-    group_hole_[group] = largest_in_group(group);
-  }
-}
-
-Grains AddressOrder::largest_in_group(std::size_t group) const noexcept {
-  const std::size_t stop = std::min(largest_hole_.size(), (group + 1) * kGroup);
-  Grains largest = 0;
-  for (std::size_t slot = group * kGroup; slot < stop; ++slot) {
-    largest = std::max(largest, largest_hole_[slot]);
-  }
-  return largest;
-}
-
-void AddressOrder::note_hole_lost(Chunk& chunk, Grains size) noexcept {
-  if (largest_hole_[chunk.directory_slot] == size) set_largest_hole(chunk, chunk.largest_hole());
-}
-
-void AddressOrder::set_largest_hole(Chunk& chunk, Grains largest) noexcept {
-  const std::size_t slot = chunk.directory_slot;
-  const Grains before = largest_hole_[slot];
-  if (before == largest) return;
-  largest_hole_[slot] = largest;
-  Grains& group = group_hole_[slot / kGroup];
-  if (largest > group) {
-    group = largest;
-  } else if (before == group) {
-    group = largest_in_group(slot / kGroup);
   }
 }
 
@@ -342,17 +284,14 @@ void AddressOrder::validate() const {
       position = piece.end;
     }
     for (auto i = static_cast<std::size_t>(chunk.count); i < Chunk::kCapacity; ++i) {
-      COOP_CHECK(chunk.cost[i] == 0);
+      COOP_CHECK(chunk.cost[i] == 0 && chunk.block[i] == kNoBlock);
     }
-    COOP_CHECK(largest_hole_[slot] == chunk.largest_hole());
+    COOP_CHECK(bounds_.of(slot) >= chunk.largest_hole());
     pieces += static_cast<std::size_t>(chunk.count);
   }
   COOP_CHECK(position == total_);
   COOP_CHECK(pieces == pieces_);
-  COOP_CHECK(group_hole_.size() == (directory_.size() + kGroup - 1) / kGroup);
-  for (std::size_t group = 0; group < group_hole_.size(); ++group) {
-    COOP_CHECK(group_hole_[group] == largest_in_group(group));
-  }
+  bounds_.validate();
 }
 
 }  // namespace coop

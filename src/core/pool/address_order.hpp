@@ -2,9 +2,8 @@
 
 // All pieces of the pool, held blocks and holes, in the order of their addresses.
 //
-//     directory    [ largest hole of chunk 0 | of chunk 1 | ...            ] and of every 64 of
-//     them
-//                      |                        |
+//     bounds       [ <= 9 | <= 4 | ...   largest hole, for each chunk (hole_bounds.hpp)
+//                      |      |
 //     chunks       [held|hole|held|held]    [hole|held|held]    [held| ...
 //
 // Why chunks. The window search reads every piece in address order, ten thousand of them within
@@ -15,13 +14,13 @@
 // Invariants
 //   1. The pieces cover [0, total) without gap or overlap. No two holes are neighbours.
 //   2. No chunk is empty; the end of one chunk is the begin of the next.
-//   3. The directory knows the largest hole of each chunk, and of each group of 64 chunks.
+//   3. No chunk has a hole larger than its bound.
 //   4. chunk_of_[block] is the chunk in which a held block lies.
 //
-// Costs. Nothing scans the pool. Finding a hole looks at one entry per 4,096 pieces and then at 64
-// and 64; finding a block looks through its chunk. A change shifts at most 64 pieces. Amortised:
+// Costs. Nothing scans the pool. Finding a hole looks at the bounds and then at the holes of a
+// chunk; finding a block looks through its chunk. A change shifts at most 64 pieces. Amortised:
 // when a chunk overflows or runs low it is split or joined, which costs O(number of chunks), but
-// only after at least 16 changes to that chunk.
+// only after at least 8 changes to that chunk.
 
 #include <cstddef>
 #include <cstdint>
@@ -32,15 +31,17 @@
 
 #include "core/pool/chunk.hpp"
 #include "core/pool/grain.hpp"
+#include "core/pool/hole_bounds.hpp"
 
 namespace coop {
 
 class AddressOrder {
  public:
-  // Where a piece is. Good until the next change.
+  // Where a piece is, or nowhere. Good until the next change.
   struct Place {
     Chunk* chunk = nullptr;
     int slot = 0;
+    explicit operator bool() const { return chunk != nullptr; }
     [[nodiscard]] Extent extent() const { return chunk->extent(slot); }
     [[nodiscard]] bool is_hole() const { return chunk->is_hole(slot); }
   };
@@ -48,11 +49,11 @@ class AddressOrder {
   explicit AddressOrder(Grains total);
 
   // The hole nearest to the left end that has this much room, counted from `from` on.
-  [[nodiscard]] std::optional<Place> leftmost_hole(Grains at_least, Grains from = 0) const;
-  [[nodiscard]] std::optional<Place> rightmost_hole(Grains at_least) const;
+  [[nodiscard]] Place leftmost_hole(Grains at_least, Grains from = 0) noexcept;
+  [[nodiscard]] Place rightmost_hole(Grains at_least) noexcept;
   [[nodiscard]] Place piece_at(Grains position) const;
   [[nodiscard]] Place place_of(BlockIndex block) const;
-  [[nodiscard]] std::optional<Place> left_neighbour(Place place) const;
+  [[nodiscard]] Place left_neighbour(Place place) const;
 
   // Cuts a block out of a hole. Either succeeds or changes nothing that can be seen.
   void take(Place hole, Extent extent, BlockIndex block, const BlockFacts& facts);
@@ -68,6 +69,7 @@ class AddressOrder {
 
   [[nodiscard]] Grains total() const { return total_; }
   [[nodiscard]] std::size_t piece_count() const { return pieces_; }
+  // O(n), for reports.
   [[nodiscard]] Grains largest_hole() const;
   // In address order, for the search.
   [[nodiscard]] std::span<Chunk* const> chunks() const { return directory_; }
@@ -78,7 +80,7 @@ class AddressOrder {
   void validate() const;
 
  private:
-  void split(Chunk& chunk);
+  void split(Chunk& chunk, int growing_at);
   void cut_hole(Place hole, Grains at);
   void swallow_right_hole(Place hole, Joined& joined) noexcept;
   void join_if_sparse(Chunk& chunk) noexcept;
@@ -86,20 +88,13 @@ class AddressOrder {
   void remove_chunk(Chunk& chunk) noexcept;
   void move_tail(Chunk& from, int first, Chunk& to) noexcept;
   void reindex_directory(std::size_t first) noexcept;
-  void note_hole_lost(Chunk& chunk, Grains size) noexcept;
-  void set_largest_hole(Chunk& chunk, Grains largest) noexcept;
-  [[nodiscard]] Grains largest_in_group(std::size_t group) const noexcept;
-  [[nodiscard]] std::optional<std::size_t> first_chunk_with(Grains at_least,
-                                                            std::size_t from) const;
-  [[nodiscard]] std::optional<std::size_t> last_chunk_with(Grains at_least) const;
 
   Grains total_;
   std::size_t pieces_ = 1;
   std::uint64_t shifted_ = 0;
-  std::vector<Chunk*> directory_;     // in address order
-  std::vector<Grains> largest_hole_;  // of each chunk in the directory
-  std::vector<Grains> group_hole_;    // of each group of chunks in the directory
-  std::vector<Chunk*> chunk_of_;      // by BlockIndex
+  std::vector<Chunk*> directory_;  // in address order
+  HoleBounds bounds_;              // of the chunks in the directory
+  std::vector<Chunk*> chunk_of_;   // by BlockIndex
   std::vector<std::unique_ptr<Chunk>> storage_;
   std::vector<Chunk*> spare_;  // chunks that are not in the directory
 };

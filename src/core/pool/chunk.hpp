@@ -35,16 +35,17 @@ struct BlockFacts {
 
 struct Chunk {
   static constexpr int kCapacity = 64;  // one bit of `holes` and `fixed` each
-  static constexpr int kLane = 8;
+  static constexpr int kLane = 8;       // pieces are read and shifted this many at a time,
+  static constexpr int kPadded = kCapacity + 2 * kLane;  // and past the end
 
   int count = 0;
   std::uint32_t directory_slot = 0;
   std::uint64_t holes = 0;
   std::uint64_t fixed = 0;
-  alignas(64) std::array<Grains, kCapacity + kLane> begin{};
-  alignas(64) std::array<float, kCapacity> cost{};
-  alignas(64) std::array<double, kCapacity> last_use{};
-  alignas(64) std::array<BlockIndex, kCapacity> block{};
+  alignas(64) std::array<Grains, kPadded> begin{};
+  alignas(64) std::array<float, kPadded> cost{};
+  alignas(64) std::array<double, kPadded> last_use{};
+  alignas(64) std::array<BlockIndex, kPadded> block = no_blocks();
 
   [[nodiscard]] Extent extent(int slot) const {
     const auto i = static_cast<std::size_t>(slot);
@@ -76,6 +77,11 @@ struct Chunk {
   // Appends the pieces [first, count) of `from`, which follow ours in address order.
   void take_tail(Chunk& from, int first);
 
+  static constexpr std::array<BlockIndex, kPadded> no_blocks() {
+    std::array<BlockIndex, kPadded> blocks{};
+    blocks.fill(kNoBlock);
+    return blocks;
+  }
   static constexpr std::uint64_t low_bits(int n) {
     return n >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << n) - 1;
   }

@@ -59,17 +59,17 @@ Pool::~Pool() { backing_.give_back(base_, bytes()); }
 // --- names ---
 
 const Pool::Record* Pool::find(BlockId id) const noexcept {
-  if (id.index >= records_.size()) return nullptr;
-  const Record& record = records_[id.index];
+  if (id.index() >= records_.size()) return nullptr;
+  const Record& record = records_[id.index()];
   const bool is_named = record.kind == Kind::kBlock || record.kind == Kind::kSmall;
-  return is_named && record.generation == id.generation ? &record : nullptr;
+  return is_named && record.generation == id.generation() ? &record : nullptr;
 }
 
 const Pool::Record& Pool::record(BlockId id) const {
   const Record* found = find(id);
   if (found == nullptr) {
-    throw InvalidArgument("there is no block " + std::to_string(id.index) + "." +
-                          std::to_string(id.generation) + ": it was freed, or never allocated");
+    throw InvalidArgument("there is no block " + std::to_string(id.index()) + "." +
+                          std::to_string(id.generation()) + ": it was freed, or never allocated");
   }
   return *found;
 }
@@ -90,22 +90,30 @@ BlockIndex Pool::reserve_record() {
   return unused_.back();
 }
 
-BlockId Pool::begin_block(BlockIndex index, Kind kind, Placement placement,
-                          Bytes requested) noexcept {
+Pool::Record& Pool::begin_block(BlockIndex index, Kind kind, Extent extent) noexcept {
   COOP_CHECK(unused_.back() == index);
   unused_.pop_back();
   Record& record = records_[index];
   record.kind = kind;
-  record.placement = placement;
-  record.requested = requested;
-  if (kind != Kind::kSlab) ++block_count_;
-  return {index, record.generation};
+  record.extent = extent;
+  record.pins = 0;
+  record.cost = 0;
+  record.tenure = Tenure::kStays;
+  if (kind != Kind::kSlab) {
+    ++block_count_;
+    held_bytes_ += to_bytes(extent.size());
+  }
+  return record;
 }
 
 void Pool::end_block(BlockIndex index) noexcept {
   Record& record = records_[index];
-  if (record.kind != Kind::kSlab) --block_count_;
-  record = {.generation = record.generation + 1};
+  if (record.kind != Kind::kSlab) {
+    --block_count_;
+    held_bytes_ -= to_bytes(record.extent.size());
+  }
+  record.kind = Kind::kUnused;
+  ++record.generation;
   unused_.push_back(index);
 }
 
@@ -119,13 +127,12 @@ std::optional<BlockId> Pool::allocate(Bytes requested, Placement placement) {
   }
   const Grains size = to_grains(requested);
   for (;;) {
-    std::optional<BlockId> id;
-    if (small_.takes(size)) id = allocate_small(size, requested);
-    if (!id) id = allocate_block(size, placement, requested, Kind::kBlock);
-    if (id) {
-      held_bytes_ += to_bytes(extent_of(id->index).size());
+    BlockIndex index = small_.takes(size) ? allocate_small(size) : kNoBlock;
+    if (index == kNoBlock) index = allocate_block(size, placement, Kind::kBlock);
+    if (index != kNoBlock) {
+      records_[index].requested = requested;
       if constexpr (kFullChecks) validate();
-      return id;
+      return id_of(index);
     }
     // Slabs that are kept empty for speed are the first to go; there is one per class at the most.
     const auto slab = small_.give_up_empty_slab();
@@ -135,78 +142,82 @@ std::optional<BlockId> Pool::allocate(Bytes requested, Placement placement) {
   }
 }
 
-std::optional<BlockId> Pool::allocate_small(Grains size, Bytes requested) {
+BlockIndex Pool::allocate_small(Grains size) {
   if (!small_.has_room(size)) {
     small_.expect_slab();
-    const auto slab = allocate_block(small_.slab_size(size), Placement::kLongLived, 0, Kind::kSlab);
-    if (!slab) return std::nullopt;
-    small_.add_slab(size, extent_of(slab->index), slab->index);
+    const BlockIndex slab =
+        allocate_block(small_.slab_size(size), Placement::kLongLived, Kind::kSlab);
+    if (slab == kNoBlock) return kNoBlock;
+    small_.add_slab(size, records_[slab].extent, slab);
   }
   const BlockIndex index = reserve_record();
-  records_[index].slot = small_.take(size);
-  return begin_block(index, Kind::kSmall, Placement::kLongLived, requested);
+  const SmallArea::Slot slot = small_.take(size);
+  Record& record = begin_block(index, Kind::kSmall, slot.extent);
+  record.slot = slot.id;
+  record.placement = Placement::kLongLived;
+  return index;
 }
 
-std::optional<BlockId> Pool::allocate_block(Grains size, Placement placement, Bytes requested,
-                                            Kind kind) {
-  const auto choice = choose_place(size, placement);
-  if (!choice) return std::nullopt;
+BlockIndex Pool::allocate_block(Grains size, Placement placement, Kind kind) {
+  const Spot spot = choose_spot(size, placement);
+  if (spot.chunk == nullptr) return kNoBlock;
   const BlockIndex index = reserve_record();
   if (holes_by_size_) holes_by_size_->expect_block();
-  const Extent hole = choice->hole.extent();
+  const Extent hole = spot.chunk->extent(spot.slot);
+  const Extent extent{spot.begin, spot.begin + size};
   try {
-    order_.take(choice->hole, choice->extent, index, {.is_fixed = true});
+    order_.take({spot.chunk, spot.slot}, extent, index, {.is_fixed = true});
   } catch (...) {
     if (holes_by_size_) holes_by_size_->forget_block();
     throw;
   }
-  if (holes_by_size_) holes_by_size_->note_taken(hole, choice->extent);
-  if (placement == Placement::kLongLived && choice->extent.begin <= long_lived_end_) {
-    long_lived_end_ = std::max(long_lived_end_, choice->extent.end);
+  if (holes_by_size_) holes_by_size_->note_taken(hole, extent);
+  if (placement == Placement::kLongLived && extent.begin <= long_lived_end_) {
+    long_lived_end_ = std::max(long_lived_end_, extent.end);
   }
-  return begin_block(index, kind, placement, requested);
+  begin_block(index, kind, extent).placement = placement;
+  return index;
 }
 
-std::optional<Pool::Choice> Pool::choose_place(Grains size, Placement placement) const {
-  const auto at_left = [size](AddressOrder::Place hole, Grains from = 0) {
-    const Grains begin = std::max(hole.extent().begin, from);
-    return Choice{hole, {begin, begin + size}};
-  };
-  const auto at_right = [size](AddressOrder::Place hole) {
-    return Choice{hole, {hole.extent().end - size, hole.extent().end}};
-  };
+Pool::Spot Pool::choose_spot(Grains size, Placement placement) {
+  const bool is_at_right = placement == Placement::kCheap;
+  AddressOrder::Place hole;
+  Grains from = 0;
   if (holes_by_size_) {
-    const auto best = holes_by_size_->best_fit(size);
-    if (!best) return std::nullopt;
-    const AddressOrder::Place hole = order_.piece_at(best->begin);
-    return placement == Placement::kCheap ? at_right(hole) : at_left(hole);
-  }
-  if (placement == Placement::kCheap) {
-    const auto hole = order_.rightmost_hole(size);
-    return hole ? std::optional(at_right(*hole)) : std::nullopt;
-  }
-  if (placement == Placement::kExpensive) {
-    for (const Grains from : {long_lived_end_ + order_.total() / kHeadroom, long_lived_end_}) {
-      if (const auto hole = order_.leftmost_hole(size, from)) return at_left(*hole, from);
+    if (const auto best = holes_by_size_->best_fit(size)) hole = order_.piece_at(best->begin);
+  } else if (is_at_right) {
+    hole = order_.rightmost_hole(size);
+  } else {
+    hole = order_.leftmost_hole(size);
+    // Expensive blocks go behind the headroom, or else behind the long-lived blocks, or else here.
+    const Grains headroom_end = long_lived_end_ + order_.total() / kHeadroom;
+    if (placement == Placement::kExpensive && hole && hole.extent().begin < headroom_end) {
+      for (const Grains start : {headroom_end, long_lived_end_}) {
+        const AddressOrder::Place behind = order_.leftmost_hole(size, start);
+        if (!behind) continue;
+        hole = behind;
+        from = start;
+        break;
+      }
     }
   }
-  const auto hole = order_.leftmost_hole(size);
-  return hole ? std::optional(at_left(*hole)) : std::nullopt;
+  if (!hole) return {};
+  const Extent extent = hole.extent();
+  return {hole.chunk, hole.slot, is_at_right ? extent.end - size : std::max(extent.begin, from)};
 }
 
 bool Pool::free(BlockId id) noexcept {
   const Record* record = find(id);
   if (record == nullptr) return false;
-  held_bytes_ -= to_bytes(extent_of(id.index).size());
   if (record->kind == Kind::kSmall) {
-    if (const auto slab = small_.release(record->slot.slab, record->slot.number)) {
+    if (const auto slab = small_.release(record->slot)) {
       release_extent(*slab);
       end_block(*slab);
     }
   } else {
-    release_extent(id.index);
+    release_extent(id.index());
   }
-  end_block(id.index);
+  end_block(id.index());
   if constexpr (kFullChecks) validate();
   return true;
 }
@@ -241,7 +252,7 @@ void Pool::set_tenure(BlockId id, Tenure tenure) {
     throw InvalidArgument("a block becomes evictable with set_evictable, which knows its cost");
   }
   known.tenure = tenure;
-  publish(id.index);
+  publish(id.index());
 }
 
 void Pool::set_evictable(BlockId id, double cost, double last_use) {
@@ -256,26 +267,26 @@ void Pool::set_evictable(BlockId id, double cost, double last_use) {
   known.cost = static_cast<float>(std::clamp(cost, kLeastCost, kMostCost));
   known.last_use = last_use;
   known.tenure = Tenure::kEvictable;
-  publish(id.index);
+  publish(id.index());
 }
 
 void Pool::touch(BlockId id, double now) {
   Record& known = record(id);
   if (!std::isfinite(now)) throw InvalidArgument("a block's last use must be a finite time");
   known.last_use = now;
-  publish(id.index);
+  publish(id.index());
 }
 
 void Pool::pin(BlockId id) {
   ++record(id).pins;
-  publish(id.index);
+  publish(id.index());
 }
 
 void Pool::unpin(BlockId id) {
   Record& known = record(id);
   if (known.pins == 0) throw InvalidArgument("a block is unpinned that is not pinned");
   --known.pins;
-  publish(id.index);
+  publish(id.index());
 }
 
 bool Pool::is_movable(BlockIndex index) const {
@@ -285,10 +296,10 @@ bool Pool::is_movable(BlockIndex index) const {
 
 std::optional<Bytes> Pool::slide_target(BlockId id) const {
   static_cast<void>(record(id));
-  if (!is_movable(id.index)) return std::nullopt;
-  const auto left = order_.left_neighbour(order_.place_of(id.index));
-  if (!left || !left->is_hole()) return std::nullopt;
-  return to_bytes(left->extent().begin);
+  if (!is_movable(id.index())) return std::nullopt;
+  const AddressOrder::Place left = order_.left_neighbour(order_.place_of(id.index()));
+  if (!left || !left.is_hole()) return std::nullopt;
+  return to_bytes(left.extent().begin);
 }
 
 Bytes Pool::slide_left(BlockId id) {
@@ -296,23 +307,18 @@ Bytes Pool::slide_left(BlockId id) {
   if (!target) {
     throw InvalidArgument("the block cannot slide left: it may not move, or nothing is free there");
   }
-  const AddressOrder::Joined joined = order_.slide_left(id.index);
+  const AddressOrder::Joined joined = order_.slide_left(id.index());
+  records_[id.index()].extent = order_.place_of(id.index()).extent();
   if (holes_by_size_) holes_by_size_->note_slid(joined);
   retract_long_lived_end(joined.hole);
   if constexpr (kFullChecks) validate();
   return *target;
 }
 
-Extent Pool::extent_of(BlockIndex index) const {
-  const Record& record = records_[index];
-  return record.kind == Kind::kSmall ? record.slot.extent : order_.place_of(index).extent();
-}
-
 BlockInfo Pool::info(BlockId id) const {
   const Record& known = record(id);
-  const Extent extent = extent_of(id.index);
-  return {.offset = to_bytes(extent.begin),
-          .bytes = to_bytes(extent.size()),
+  return {.offset = to_bytes(known.extent.begin),
+          .bytes = to_bytes(known.extent.size()),
           .requested_bytes = known.requested,
           .placement = known.placement,
           .tenure = known.tenure,
@@ -344,6 +350,7 @@ void Pool::validate() const {
       const Record& record = records_[chunk->block_at(slot)];
       COOP_CHECK(record.kind == Kind::kBlock || record.kind == Kind::kSlab);
       COOP_CHECK(chunk->is_fixed(slot) == is_fixed(record));
+      COOP_CHECK(record.extent == piece);
       held += piece.size();
     }
   }

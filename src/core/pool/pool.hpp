@@ -34,10 +34,19 @@
 namespace coop {
 
 // A block's name. Names are not reused: one of a block that was freed is known to be stale.
-struct BlockId {
-  std::uint32_t index = kNoBlock;
-  std::uint32_t generation = 0;
+class BlockId {
+ public:
+  BlockId() = default;
+  constexpr BlockId(BlockIndex index, std::uint32_t generation)
+      : value_(std::uint64_t{generation} << 32U | index) {}
+  [[nodiscard]] constexpr BlockIndex index() const { return static_cast<BlockIndex>(value_); }
+  [[nodiscard]] constexpr std::uint32_t generation() const {
+    return static_cast<std::uint32_t>(value_ >> 32U);
+  }
   friend bool operator==(const BlockId&, const BlockId&) = default;
+
+ private:
+  std::uint64_t value_ = kNoBlock;  // one word, which travels in a register
 };
 
 enum class Placement : std::uint8_t { kExpensive, kCheap, kLongLived };
@@ -85,7 +94,7 @@ class Pool {
 
   // A block out of what is free, or nothing. It stays where it is until set_tenure says otherwise.
   // Throws InvalidArgument for 0 bytes, and for more than the whole pool.
-  std::optional<BlockId> allocate(Bytes bytes, Placement placement);
+  std::optional<BlockId> allocate(Bytes requested, Placement placement);
   // False if there is no such block (any more); nothing changes then.
   [[nodiscard]] bool free(BlockId id) noexcept;
 
@@ -127,16 +136,18 @@ class Pool {
 
  private:
   enum class Kind : std::uint8_t { kUnused, kBlock, kSlab, kSmall };
+  // Small on purpose: a pool has ten thousand of them, and which is next cannot be guessed.
   struct Record {
-    std::uint32_t generation = 0;
-    std::uint32_t pins = 0;
-    float cost = 0;
     double last_use = 0;
     Bytes requested = 0;
+    Extent extent;
+    float cost = 0;
+    std::uint32_t generation = 0;
+    std::uint32_t pins = 0;
+    SmallArea::SlotId slot;  // of a small block
     Kind kind = Kind::kUnused;
     Placement placement = Placement::kExpensive;
     Tenure tenure = Tenure::kStays;
-    SmallArea::Slot slot;  // of a small block
   };
 
   [[nodiscard]] const Record* find(BlockId id) const noexcept;
@@ -146,20 +157,20 @@ class Pool {
   void publish(BlockIndex index) noexcept;
 
   BlockIndex reserve_record();
-  BlockId begin_block(BlockIndex index, Kind kind, Placement placement, Bytes requested) noexcept;
+  Record& begin_block(BlockIndex index, Kind kind, Extent extent) noexcept;
   void end_block(BlockIndex index) noexcept;
 
-  std::optional<BlockId> allocate_small(Grains size, Bytes requested);
-  std::optional<BlockId> allocate_block(Grains size, Placement placement, Bytes requested,
-                                        Kind kind);
-  struct Choice {
-    AddressOrder::Place hole;
-    Extent extent;  // within the hole
+  // kNoBlock where there is no room.
+  BlockIndex allocate_small(Grains size);
+  BlockIndex allocate_block(Grains size, Placement placement, Kind kind);
+  struct Spot {
+    Chunk* chunk = nullptr;  // none: there is no room
+    int slot = 0;            // of the hole
+    Grains begin = 0;        // within the hole
   };
-  [[nodiscard]] std::optional<Choice> choose_place(Grains size, Placement placement) const;
+  [[nodiscard]] Spot choose_spot(Grains size, Placement placement);
   void release_extent(BlockIndex index) noexcept;
   void retract_long_lived_end(Extent hole) noexcept;
-  [[nodiscard]] Extent extent_of(BlockIndex index) const;
 
   Fit fit_;
   AddressOrder order_;

@@ -48,7 +48,7 @@ SmallArea::Slot SmallArea::take(Grains size) noexcept {
   if (slab.free == 0) unlink(index);
   free_ -= size_class.slot;
   const Grains begin = slab.extent.begin + number * size_class.slot;
-  return {index, number, {begin, begin + size_class.slot}};
+  return {{index, static_cast<std::uint8_t>(number)}, {begin, begin + size_class.slot}};
 }
 
 void SmallArea::expect_slab() {
@@ -73,11 +73,12 @@ void SmallArea::add_slab(Grains size, Extent extent, BlockIndex block) noexcept 
   link(index);
 }
 
-std::optional<BlockIndex> SmallArea::release(SlabIndex index, int slot) noexcept {
+std::optional<BlockIndex> SmallArea::release(SlotId slot) noexcept {
+  const SlabIndex index = slot.slab;
   Slab& slab = slabs_[index];
   Class& size_class = classes_[slab.size_class];
   if (slab.free == 0) link(index);
-  slab.free |= std::uint64_t{1} << slot;
+  slab.free |= std::uint64_t{1} << slot.number;
   free_ += size_class.slot;
   if (slab.free != slab.all) return std::nullopt;
   if (size_class.empty == kNone) {

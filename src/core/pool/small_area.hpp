@@ -26,9 +26,12 @@ namespace coop {
 class SmallArea {
  public:
   using SlabIndex = std::uint32_t;
-  struct Slot {
+  struct SlotId {
     SlabIndex slab = 0;
-    int number = 0;
+    std::uint8_t number = 0;
+  };
+  struct Slot {
+    SlotId id;
     Extent extent;
   };
 
@@ -47,7 +50,7 @@ class SmallArea {
   void expect_slab();
   void add_slab(Grains size, Extent extent, BlockIndex block) noexcept;
   // Returns the slab's block where the slab is empty and no longer wanted.
-  std::optional<BlockIndex> release(SlabIndex slab, int slot) noexcept;
+  std::optional<BlockIndex> release(SlotId slot) noexcept;
   // Gives up one empty slab, if there is one.
   std::optional<BlockIndex> give_up_empty_slab() noexcept;
 

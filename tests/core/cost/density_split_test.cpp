@@ -1,9 +1,9 @@
 #include "core/cost/density_split.hpp"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <limits>
+
+#include <gtest/gtest.h>
 
 #include "support/random_cases.hpp"
 

@@ -70,7 +70,7 @@ TEST(EvictingPool, BadRequestsChangeNothing) {
   RecordingOwner owner;
   EvictingPool evicting(layout.pool(), *policy, owner, stopped_clock);
   EXPECT_THROW(evicting.allocate({0, Placement::kCheap, 0}), InvalidArgument);
-  EXPECT_THROW(evicting.allocate(request(5)), InvalidArgument);
+  EXPECT_THROW(evicting.allocate(request(5)), OutOfMemory) << "larger than the pool";
   EXPECT_TRUE(owner.evictions.empty());
   EXPECT_EQ(evicting.stats().allocations, 0U);
 }
@@ -145,7 +145,7 @@ TEST(EvictingPool, WhatIsMovedKeepsItsContents) {
      public:
       Copier(Pool& pool, std::map<std::uint32_t, unsigned char>& contents)
           : pool_(pool), contents_(contents) {}
-      void evict(BlockId id) override { contents_.erase(id.index); }
+      void evict(BlockId id) override { contents_.erase(id.index()); }
       void relocate(BlockId id, Bytes from, Bytes to, Bytes bytes) override {
         std::byte* const base = pool_.address(id) - from;
         std::memmove(base + to, base + from, bytes);
@@ -165,7 +165,7 @@ TEST(EvictingPool, WhatIsMovedKeepsItsContents) {
         const BlockId block = evicting.allocate({to_bytes(size), placement, 10.0 * i});
         const auto fill = static_cast<unsigned char>(one.random.next());
         std::memset(pool.address(block), fill, pool.info(block).bytes);
-        contents[block.index] = fill;
+        contents[block.index()] = fill;
         if (one.random.chance(0.3)) {
           pool.set_tenure(block, Tenure::kMovable);
           kept.push_back(block);
@@ -177,13 +177,13 @@ TEST(EvictingPool, WhatIsMovedKeepsItsContents) {
       }
       if (kept.size() > 6) {
         const std::size_t victim = one.random.below(kept.size());
-        contents.erase(kept[victim].index);
+        contents.erase(kept[victim].index());
         ASSERT_TRUE(pool.free(kept[victim]));
         kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(victim));
       }
       for (const BlockId block : kept) {
         const auto* bytes = reinterpret_cast<const unsigned char*>(pool.address(block));
-        const auto expected = contents.at(block.index);
+        const auto expected = contents.at(block.index());
         ASSERT_TRUE(std::all_of(bytes, bytes + pool.info(block).bytes,
                                 [&](unsigned char b) { return b == expected; }));
       }

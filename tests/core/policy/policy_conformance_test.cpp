@@ -52,7 +52,7 @@ TEST_P(PolicyConformance, ChoosesOnlyWhatMayGo) {
     Layout layout(pieces);
     auto victims = choose(layout.pool(), one.random.between(1, 30));
     std::sort(victims.begin(), victims.end(),
-              [](BlockId a, BlockId b) { return a.index < b.index; });
+              [](BlockId a, BlockId b) { return a.index() < b.index(); });
     ASSERT_EQ(std::adjacent_find(victims.begin(), victims.end()), victims.end()) << "chosen twice";
     for (const BlockId victim : victims) {
       const BlockInfo info = layout.pool().info(victim);

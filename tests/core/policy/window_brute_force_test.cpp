@@ -48,7 +48,7 @@ Sample make_sample(Case& one, int pieces, int longest, const CostOf& cost_of) {
     BlockFacts facts{.cost = 1};
     facts.is_fixed = one.random.chance(fixed);
     const double cost = cost_of(one.random, facts);
-    const auto place = *sample.order.leftmost_hole(sizes[i]);
+    const auto place = sample.order.leftmost_hole(sizes[i]);
     const Grains begin = place.extent().begin;
     const Extent extent{begin, begin + sizes[i]};
     sample.order.take(place, extent, i, facts);

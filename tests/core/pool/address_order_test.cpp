@@ -21,26 +21,26 @@ void fill(AddressOrder& order) {
 }
 
 TEST(AddressOrder, BeginsAsOneHole) {
-  const AddressOrder order(100);
+  AddressOrder order(100);
   order.validate();
   EXPECT_EQ(order.piece_count(), 1U);
   EXPECT_EQ(order.largest_hole(), 100);
-  EXPECT_EQ(order.leftmost_hole(100)->extent(), (Extent{0, 100}));
+  EXPECT_EQ(order.leftmost_hole(100).extent(), (Extent{0, 100}));
   EXPECT_FALSE(order.leftmost_hole(101));
   EXPECT_FALSE(order.rightmost_hole(101));
 }
 
 TEST(AddressOrder, TakesFromEitherEndAndFromTheMiddleOfAHole) {
   AddressOrder order(100);
-  order.take(*order.leftmost_hole(10), {0, 10}, 0, kHeld);
-  order.take(*order.rightmost_hole(20), {80, 100}, 1, kHeld);
-  order.take(*order.leftmost_hole(5), {40, 45}, 2, kHeld);
+  order.take(order.leftmost_hole(10), {0, 10}, 0, kHeld);
+  order.take(order.rightmost_hole(20), {80, 100}, 1, kHeld);
+  order.take(order.leftmost_hole(5), {40, 45}, 2, kHeld);
   order.validate();
   EXPECT_EQ(order.place_of(2).extent(), (Extent{40, 45}));
-  EXPECT_EQ(order.leftmost_hole(31)->extent(), (Extent{45, 80}));
-  EXPECT_EQ(order.rightmost_hole(30)->extent(), (Extent{45, 80}));
-  order.take(*order.leftmost_hole(30), {10, 40}, 3, kHeld);
-  order.take(*order.leftmost_hole(35), {45, 80}, 4, kHeld);
+  EXPECT_EQ(order.leftmost_hole(31).extent(), (Extent{45, 80}));
+  EXPECT_EQ(order.rightmost_hole(30).extent(), (Extent{45, 80}));
+  order.take(order.leftmost_hole(30), {10, 40}, 3, kHeld);
+  order.take(order.leftmost_hole(35), {45, 80}, 4, kHeld);
   EXPECT_EQ(order.largest_hole(), 0);
   EXPECT_FALSE(order.leftmost_hole(1));
   order.validate();
@@ -91,13 +91,13 @@ TEST(AddressOrder, StartsTheSearchWhereItIsTold) {
   fill(order);
   order.release(2);
   order.release(6);
-  EXPECT_EQ(order.leftmost_hole(1, 0)->extent().begin, 2);
-  EXPECT_EQ(order.leftmost_hole(1, 2)->extent().begin, 2);
-  EXPECT_EQ(order.leftmost_hole(1, 3)->extent().begin, 6);
+  EXPECT_EQ(order.leftmost_hole(1, 0).extent().begin, 2);
+  EXPECT_EQ(order.leftmost_hole(1, 2).extent().begin, 2);
+  EXPECT_EQ(order.leftmost_hole(1, 3).extent().begin, 6);
   EXPECT_FALSE(order.leftmost_hole(1, 7));
   order.release(7);
   order.release(8);
-  EXPECT_EQ(order.leftmost_hole(2, 7)->extent(), (Extent{6, 9})) << "counted from 7 on";
+  EXPECT_EQ(order.leftmost_hole(2, 7).extent(), (Extent{6, 9})) << "counted from 7 on";
   EXPECT_FALSE(order.leftmost_hole(3, 7));
   EXPECT_FALSE(order.leftmost_hole(1, 10));
 }

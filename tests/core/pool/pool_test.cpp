@@ -122,7 +122,7 @@ TEST_F(PoolTest, RefusesSizesThatMakeNoSense) {
 TEST_F(PoolTest, KnowsStaleAndUnknownNames) {
   Pool pool(without_small(10 * kG), backing_);
   const BlockId block = *pool.allocate(kG, Placement::kCheap);
-  EXPECT_FALSE(pool.free({.index = 99, .generation = 0}));
+  EXPECT_FALSE(pool.free(BlockId(99, 0)));
   EXPECT_FALSE(pool.free({}));
   EXPECT_TRUE(pool.free(block));
   EXPECT_FALSE(pool.free(block)) << "a double free";
@@ -164,7 +164,7 @@ TEST_F(PoolTest, PinsNest) {
   Pool pool(without_small(10 * kG), backing_);
   const BlockId block = *pool.allocate(kG, Placement::kExpensive);
   pool.set_evictable(block, 5, 7);
-  const auto is_fixed = [&] { return pool.order().place_of(block.index).chunk->is_fixed(0); };
+  const auto is_fixed = [&] { return pool.order().place_of(block.index()).chunk->is_fixed(0); };
   EXPECT_FALSE(is_fixed());
   pool.pin(block);
   pool.pin(block);
@@ -225,7 +225,7 @@ TEST_F(PoolTest, RefusesMemoryThatIsNotAligned) {
   class Crooked final : public Backing {
    public:
     std::byte* acquire(Bytes /*bytes*/) override {
-      return reinterpret_cast<std::byte*>(FakeBacking::kBase + 8);
+      return FakeBacking().acquire(0) + 8;
     }
     void give_back(std::byte* /*memory*/, Bytes /*bytes*/) noexcept override { given_back = true; }
     bool given_back = false;

@@ -171,7 +171,7 @@ class Twins {
       ASSERT_EQ(pool_.info(*block).offset, to_bytes(*expected));
       pool_.set_tenure(*block, Tenure::kMovable);
       if (case_.random.chance(0.5)) pool_.set_evictable(*block, 1 + case_.random.unit(), 0);
-      blocks_.push_back({names_, *block});
+      blocks_.emplace_back(names_, *block);
     }
     ++names_;
   }

@@ -37,7 +37,7 @@ TEST_F(SmallBlocks, LieTogetherAtTheLeftEnd) {
     EXPECT_TRUE(offsets.insert(pool_.info(block).offset).second);
   }
   EXPECT_LT(*offsets.rbegin(), 2_MiB);
-  EXPECT_EQ(pool_.held_bytes(), 1_MiB + 1000 * 512);
+  EXPECT_EQ(pool_.held_bytes(), 1_MiB + Bytes{1000} * 512);
   EXPECT_TRUE(pool_.contains(product));
   pool_.validate();
 }

@@ -1,0 +1,140 @@
+"""Turns the output of the micro-benchmarks (Google Benchmark's JSON) into tables with ratios.
+
+usage: report.py RAW.json [--json FILE]     --json: also write the tables there, as JSON
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+BLOCKS = (1_000, 10_000, 100_000)
+TO_NS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
+
+PATTERNS = {
+    "allocate_temporary": "a temporary: allocated, freed at once",
+    "allocate_step": "a step: all allocated, freed in reverse",
+    "allocate_churn": "churn: replaced at random",
+    "allocate_small": "small blocks, replaced at random",
+}
+FITS = {"from_ends": "from the ends", "best_fit": "best fit"}
+
+
+def read(path):
+    """{(benchmark, variant, arguments): entry}; times in nanoseconds."""
+    entries = {}
+    raw = json.loads(Path(path).read_text())
+    for entry in raw["benchmarks"]:
+        if entry.get("error_occurred"):
+            sys.exit(f"{entry['name']} failed: {entry['error_message']}")
+        words = [w for w in entry["name"].split("/") if ":" not in w and w != "manual_time"]
+        numbers = tuple(int(w) for w in words if w.isdigit())
+        names = [w for w in words if not w.isdigit()]
+        entry["ns"] = entry["real_time"] * TO_NS[entry["time_unit"]]
+        entries[names[0], names[1] if len(names) > 1 else "", numbers] = entry
+    return raw["context"], entries
+
+
+def allocation_rows(entries):
+    for pattern, about in PATTERNS.items():
+        for fit in ("", *FITS):
+            per_round = {}
+            for blocks in BLOCKS:
+                entry = entries.get((pattern, fit, (blocks,)))
+                if entry is None:
+                    continue
+                rounds = blocks if pattern == "allocate_step" else 1
+                per_round[blocks] = entry["ns"] / rounds
+            if per_round:
+                yield {"pattern": about, "placement": FITS.get(fit, ""), "ns": per_round}
+
+
+def search_rows(entries):
+    for (name, policy, numbers), entry in entries.items():
+        if name == "choose_once":
+            blocks, window = numbers
+            yield {"policy": policy, "blocks": blocks, "window_pieces": window, "ns": entry["ns"]}
+
+
+def request_rows(entries):
+    """What it takes to serve one request, beside what it takes our window."""
+    for (name, policy, numbers), entry in entries.items():
+        if name != "serve_request" or policy == "coop":
+            continue
+        ours = entries["serve_request", "coop", numbers]
+        yield {
+            "policy": policy,
+            "blocks": numbers[0],
+            "window_pieces": numbers[1],
+            "evictions": entry["evictions"],
+            "ns": entry["ns"],
+            "coop_evictions": ours["evictions"],
+            "coop_ns": ours["ns"],
+            "ratio": entry["ns"] / ours["ns"],
+        }
+
+
+def print_allocation(rows):
+    print("Allocation plus free, nothing evicted, in ns; by blocks in the pool")
+    head = "".join(f"{blocks:>10,}" for blocks in BLOCKS)
+    print(f"  {'pattern':<42}{'placement':<15}{head}")
+    for row in rows:
+        cells = "".join(f"{row['ns'].get(blocks, float('nan')):>10.0f}" for blocks in BLOCKS)
+        print(f"  {row['pattern']:<42}{row['placement']:<15}{cells}")
+
+
+def print_search(rows):
+    print("\nOne call of the search, in us; by pieces in the pool")
+    print(f"  {'policy':<8}{'pieces in a window':<22}" + "".join(f"{b:>10,}" for b in BLOCKS))
+    for policy, window in dict.fromkeys((r["policy"], r["window_pieces"]) for r in rows):
+        cells = ""
+        for blocks in BLOCKS:
+            found = [
+                r["ns"] / 1e3
+                for r in rows
+                if (r["policy"], r["window_pieces"], r["blocks"]) == (policy, window, blocks)
+            ]
+            cells += f"{found[0]:>10.1f}" if found else f"{'':>10}"
+        about = f"about {window}" if policy == "coop" else "one victim"
+        print(f"  {policy:<8}{about:<22}{cells}")
+
+
+def print_requests(rows):
+    print("\nSearch time for one request in a full pool: one block at a time against our window")
+    print(
+        f"  {'policy':<8}{'blocks':>8}{'window':>8}{'evicts':>9}{'us':>11}"
+        f"{'coop evicts':>13}{'us':>9}{'ratio':>9}"
+    )
+    for r in rows:
+        print(
+            f"  {r['policy']:<8}{r['blocks']:>8,}{r['window_pieces']:>8}{r['evictions']:>9.1f}"
+            f"{r['ns'] / 1e3:>11.1f}{r['coop_evictions']:>13.1f}{r['coop_ns'] / 1e3:>9.1f}"
+            f"{r['ratio']:>8.1f}x"
+        )
+    many = [r for r in rows if r["policy"] == "dtr" and r["evictions"] >= 10]
+    if many:
+        least = min(r["ratio"] for r in many)
+        print(f"  where dtr evicts ten or more, coop's search is {least:.0f} times faster or more")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("raw", help="JSON written by coop-bench-micro --benchmark_out")
+    parser.add_argument("--json", metavar="FILE", help="also write the tables as JSON")
+    args = parser.parse_args()
+    context, entries = read(args.raw)
+    tables = {
+        "context": context,
+        "allocation": list(allocation_rows(entries)),
+        "search": list(search_rows(entries)),
+        "requests": list(request_rows(entries)),
+    }
+    print_allocation(tables["allocation"])
+    print_search(tables["search"])
+    print_requests(tables["requests"])
+    if args.json:
+        Path(args.json).write_text(json.dumps(tables, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
