@@ -224,9 +224,7 @@ TEST_F(PoolTest, TakesItsMemoryOnceAndGivesItBack) {
 TEST_F(PoolTest, RefusesMemoryThatIsNotAligned) {
   class Crooked final : public Backing {
    public:
-    std::byte* acquire(Bytes /*bytes*/) override {
-      return FakeBacking().acquire(0) + 8;
-    }
+    std::byte* acquire(Bytes /*bytes*/) override { return FakeBacking().acquire(0) + 8; }
     void give_back(std::byte* /*memory*/, Bytes /*bytes*/) noexcept override { given_back = true; }
     bool given_back = false;
   } backing;
