@@ -1,6 +1,5 @@
 // What if the bookkeeping itself runs out of memory? Every allocation of ours is made to fail once,
 // in turn: the pool's call must throw, change nothing, and work when it is tried again.
-#include <cstdlib>
 #include <new>
 #include <optional>
 #include <vector>
@@ -8,43 +7,13 @@
 #include <gtest/gtest.h>
 
 #include "core/pool/pool.hpp"
+#include "support/failing_new.hpp"
 #include "support/random_cases.hpp"
-
-namespace {
-
-// Counts down to the allocation that fails; negative: none does.
-int g_allocations_until_failure = -1;
-
-void* allocate(std::size_t bytes, std::size_t alignment) {
-  if (g_allocations_until_failure >= 0 && g_allocations_until_failure-- == 0)
-    throw std::bad_alloc();
-  const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
-  void* memory = std::aligned_alloc(alignment, rounded);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-
-}  // namespace
-
-void* operator new(std::size_t bytes) { return allocate(bytes, alignof(std::max_align_t)); }
-void* operator new(std::size_t bytes, std::align_val_t alignment) {
-  return allocate(bytes, static_cast<std::size_t>(alignment));
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
 namespace coop {
 namespace {
 
-class FailsAt {
- public:
-  explicit FailsAt(int allocation) { g_allocations_until_failure = allocation; }
-  FailsAt(const FailsAt&) = delete;
-  FailsAt& operator=(const FailsAt&) = delete;
-  ~FailsAt() { g_allocations_until_failure = -1; }
-};
+using testing::FailsAt;
 
 class PoolAllocationFailure : public ::testing::TestWithParam<Fit> {};
 

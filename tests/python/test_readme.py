@@ -1,0 +1,46 @@
+"""What the README shows is what the programs print."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DEMO = ROOT / "build/release/examples/coop-pool-demo"
+
+
+def shown(readme, name):
+    """The code block between <!-- demo: name --> and <!-- /demo -->."""
+    found = re.search(rf"<!-- demo: {name} -->\n```\n(.*?)```\n<!-- /demo -->", readme, re.S)
+    assert found, f"the README has no block for {name}"
+    return found.group(1)
+
+
+def without_timings(text):
+    """The last column of the demo's table is time, which differs from run to run."""
+    return [re.sub(r"\s+[\d.]+$", "", line) for line in text.splitlines()]
+
+
+@pytest.mark.skipif(not DEMO.exists(), reason="the demo is not built (make build)")
+def test_demo_prints_what_the_readme_shows():
+    printed = subprocess.run([DEMO], check=True, capture_output=True, text=True).stdout
+    readme = (ROOT / "README.md").read_text()
+    assert without_timings(shown(readme, "coop-pool-demo")) == without_timings(printed)
+
+
+@pytest.mark.skipif(not DEMO.exists(), reason="the demo is not built (make build)")
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["--ratio", "0.001"], 1, "does not fit: give it more with --ratio"),
+        (["--ratio", "2"], 105, "--ratio: Value 2 not in range"),
+        (["--layers", "many"], 105, "--layers: Value many not in range"),
+        (["--nonsense"], 109, "--nonsense"),
+    ],
+)
+def test_demo_refuses_bad_arguments(arguments, code, says):
+    run = subprocess.run([DEMO, *arguments], capture_output=True, text=True)
+    assert run.returncode == code
+    assert says in run.stderr
+    assert not run.stdout
