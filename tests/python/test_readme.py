@@ -10,6 +10,11 @@ ROOT = Path(__file__).resolve().parents[2]
 DEMO = ROOT / "build/release/examples/coop-pool-demo"
 
 
+@pytest.fixture(autouse=True)
+def demo_is_built():
+    assert DEMO.exists(), "the demo is not built: make build"
+
+
 def shown(readme, name):
     """The code block between <!-- demo: name --> and <!-- /demo -->."""
     found = re.search(rf"<!-- demo: {name} -->\n```\n(.*?)```\n<!-- /demo -->", readme, re.S)
@@ -22,14 +27,12 @@ def without_timings(text):
     return [re.sub(r"\s+[\d.]+$", "", line) for line in text.splitlines()]
 
 
-@pytest.mark.skipif(not DEMO.exists(), reason="the demo is not built (make build)")
 def test_demo_prints_what_the_readme_shows():
     printed = subprocess.run([DEMO], check=True, capture_output=True, text=True).stdout
     readme = (ROOT / "README.md").read_text()
     assert without_timings(shown(readme, "coop-pool-demo")) == without_timings(printed)
 
 
-@pytest.mark.skipif(not DEMO.exists(), reason="the demo is not built (make build)")
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [

@@ -62,7 +62,7 @@ Bytes parse_bytes(std::string_view text) {
     if (fraction.empty()) reject(text, "a digit must follow the point");
     if (fraction.size() > 9) reject(text, "more than nine digits after the point");
   }
-  if (!rest.empty() && rest.front() == ' ') rest.remove_prefix(1);
+  if (rest.size() > 1 && rest.front() == ' ') rest.remove_prefix(1);
   const Bytes unit = unit_bytes(text, rest);
   if (unit == 1 && !fraction.empty()) reject(text, "bytes come whole");
 

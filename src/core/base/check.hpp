@@ -3,8 +3,9 @@
 // Invariant checks in three tiers, chosen at build time by COOP_CHECK_LEVEL (CMake: COOP_CHECKS):
 //   0 off     release benchmarks
 //   1 cheap   O(1) conditions, COOP_CHECK; the default
-//   2 full    whole-structure validation after every change, inside `if constexpr (kFullChecks)`
-// A failed check is a bug in coop, never the caller's fault: it throws InternalError.
+//   2 full    validation of the whole structure after every allocation, free and move as well
+// A failed check is a bug in coop, never the caller's fault: it throws InternalError; in a function
+// that must not throw it ends the program. The validate() functions check nothing in tier 0.
 
 #ifndef COOP_CHECK_LEVEL
 #define COOP_CHECK_LEVEL 1

@@ -40,12 +40,15 @@ void DensitySplit::move_border() {
     const double right = total - left;
     if (left <= 0 || right <= 0) continue;
     const double distance = left_moment / left - (total_moment - left_moment) / right;
+    if (std::abs(distance) < kBucketsPerOctave) continue;  // one kind, with some spread
     const double between = left * right * distance * distance;
     if (between > best) {
       best = between;
       first_best = i + 1;
+      last_best = i + 1;
+    } else if (between == best && last_best == i) {
+      last_best = i + 1;
     }
-    if (between >= best) last_best = i + 1;
   }
   // Every border inside an empty gap parts alike: take the middle of the gap. With one kind only
   // there is nothing to part, and all of it is expensive.

@@ -1,9 +1,11 @@
 #include "core/engine/evicting_pool.hpp"
 
 #include <chrono>
+#include <cmath>
 
 #include "core/base/check.hpp"
-#include "core/engine/sliding_window.hpp"
+#include "core/base/errors.hpp"
+#include "core/engine/compaction.hpp"
 
 namespace coop {
 
@@ -14,8 +16,15 @@ std::uint64_t steady_clock_ns() {
 }
 
 BlockId EvictingPool::allocate(const Request& request) {
+  if (!std::isfinite(request.now)) throw InvalidArgument("the time of a request must be finite");
   // To the pool this is a senseless request; to a program it is one that does not fit its budget.
-  if (request.bytes > pool_.bytes()) throw OutOfMemory(report_memory(pool_, request.bytes));
+  if (request.bytes > pool_.bytes()) {
+    pool_.trim();
+    throw OutOfMemory(report_memory(pool_, request.bytes));
+  }
+  if (is_telling_owner_) {
+    throw InvalidArgument("memory cannot be allocated while its owner is told of an eviction");
+  }
   const auto id = pool_.allocate(request.bytes, request.placement);
   ++stats_.allocations;
   return id ? *id : make_room_and_allocate(request);
@@ -23,7 +32,11 @@ BlockId EvictingPool::allocate(const Request& request) {
 
 BlockId EvictingPool::make_room_and_allocate(const Request& request) {
   ++stats_.searches;
+  // Every round frees a block. More rounds than blocks: an owner who adds to them, against the rules.
+  std::size_t rounds_left = pool_.block_count() + 1;
   for (;;) {
+    COOP_CHECK(rounds_left > 0);
+    --rounds_left;
     const std::uint64_t began = clock_();
     victims_.clear();
     policy_.choose_victims(pool_, request, victims_);
@@ -31,13 +44,14 @@ BlockId EvictingPool::make_room_and_allocate(const Request& request) {
 
     const bool can_evict = !victims_.empty();
     for (const BlockId victim : victims_) evict(victim);
-    const bool has_moved = !can_evict && slide_blocks_aside(request);
+    const bool has_moved = !can_evict && move_blocks_aside(request);
     if (!can_evict && !has_moved) throw OutOfMemory(report_memory(pool_, request.bytes));
 
     const std::uint64_t searched = clock_();
     const auto id = pool_.allocate(request.bytes, request.placement);
     stats_.search_ns += clock_() - searched;
     if (id) {
+      ++stats_.served;
       stats_.fragmentation_sum +=
           static_cast<double>(pool_.free_bytes()) / static_cast<double>(pool_.bytes());
       return *id;
@@ -46,10 +60,23 @@ BlockId EvictingPool::make_room_and_allocate(const Request& request) {
   }
 }
 
+template <typename Message>
+void EvictingPool::tell_owner(Message&& message) {
+  is_telling_owner_ = true;
+  try {
+    message();
+  } catch (...) {
+    is_telling_owner_ = false;
+    throw;
+  }
+  is_telling_owner_ = false;
+}
+
 void EvictingPool::evict(BlockId id) {
+  COOP_CHECK(pool_.contains(id));  // a policy names blocks that are there, and names them once
   const BlockInfo block = pool_.info(id);
   COOP_CHECK(block.tenure == Tenure::kEvictable && block.pins == 0);
-  owner_.evict(id);
+  tell_owner([&] { owner_.evict(id); });
   const bool was_there = pool_.free(id);
   COOP_CHECK(was_there);
   ++stats_.evictions;
@@ -57,12 +84,14 @@ void EvictingPool::evict(BlockId id) {
   stats_.evicted_cost += static_cast<double>(block.cost);
 }
 
-bool EvictingPool::slide_blocks_aside(const Request& request) {
-  const auto window = find_sliding_window(pool_, to_grains(request.bytes));
-  if (!window) return false;
+bool EvictingPool::move_blocks_aside(const Request& request) {
+  const std::uint64_t began = clock_();
+  const auto stretch = find_stretch_to_compact(pool_, to_grains(request.bytes));
+  stats_.search_ns += clock_() - began;
+  if (!stretch) return false;
   std::vector<BlockId> evicted;
   std::vector<BlockId> moved;
-  for_each_piece(pool_.order(), *window, [&](const Chunk& chunk, int slot) {
+  for_each_piece(pool_.order(), *stretch, [&](const Chunk& chunk, int slot) {
     if (chunk.is_hole(slot)) return;
     (chunk.is_fixed(slot) ? moved : evicted).push_back(pool_.id_of(chunk.block_at(slot)));
   });
@@ -71,7 +100,7 @@ bool EvictingPool::slide_blocks_aside(const Request& request) {
     const auto target = pool_.slide_target(id);
     if (!target) continue;  // at the left end already
     const BlockInfo block = pool_.info(id);
-    owner_.relocate(id, block.offset, *target, block.bytes);
+    tell_owner([&] { owner_.relocate(id, block.offset, *target, block.bytes); });
     pool_.slide_left(id);
     ++stats_.moves;
     stats_.moved_bytes += block.bytes;

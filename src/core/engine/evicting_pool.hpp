@@ -9,7 +9,8 @@
 //       3. no victims: slide movable blocks aside   -> once
 //       4. OutOfMemory
 //
-// The loop ends because every round frees a block that was held when it began, or is the last.
+// The loop ends because every round frees a block that was held when it began, or is the last. (The
+// owner, who is told of evictions, must not allocate in between.)
 
 #include <cstdint>
 #include <vector>
@@ -28,7 +29,8 @@ class BlockOwner {
   BlockOwner& operator=(const BlockOwner&) = delete;
   virtual ~BlockOwner() = default;
 
-  // The block's contents are dropped; its id is gone when this returns.
+  // The block's contents are dropped. The pool frees the block when this returns; the owner must not
+  // allocate or free blocks meanwhile.
   virtual void evict(BlockId id) = 0;
   // The block's contents are copied to an address further left. The two ranges may overlap.
   virtual void relocate(BlockId id, Bytes from, Bytes to, Bytes bytes) = 0;
@@ -38,16 +40,17 @@ class BlockOwner {
 struct EvictionStats {
   std::uint64_t allocations = 0;
   std::uint64_t searches = 0;  // allocations that had to make room
+  std::uint64_t served = 0;    // of those
   std::uint64_t evictions = 0;
   Bytes evicted_bytes = 0;
   double evicted_cost = 0;  // nanoseconds that it would take to bring all of it back
   std::uint64_t moves = 0;
   Bytes moved_bytes = 0;
   std::uint64_t search_ns = 0;   // spent choosing victims and place, without the evicting itself
-  double fragmentation_sum = 0;  // over searches: free / pool once the request is served
+  double fragmentation_sum = 0;  // over searches that were served: free / pool then
 
   [[nodiscard]] double fragmentation() const {
-    return searches == 0 ? 0.0 : fragmentation_sum / static_cast<double>(searches);
+    return served == 0 ? 0.0 : fragmentation_sum / static_cast<double>(served);
   }
 };
 
@@ -69,8 +72,10 @@ class EvictingPool {
 
  private:
   BlockId make_room_and_allocate(const Request& request);
+  template <typename Message>
+  void tell_owner(Message&& message);
   void evict(BlockId id);
-  bool slide_blocks_aside(const Request& request);
+  bool move_blocks_aside(const Request& request);
 
   Pool& pool_;
   Policy& policy_;
@@ -78,6 +83,7 @@ class EvictingPool {
   WallClock clock_;
   EvictionStats stats_;
   std::vector<BlockId> victims_;
+  bool is_telling_owner_ = false;
 };
 
 }  // namespace coop

@@ -33,19 +33,19 @@ MemoryReport report_memory(const Pool& pool, Bytes requested) {
         report.movable += bytes;  // it slides aside: room goes on behind it
       } else {
         const BlockId id = pool.id_of(chunk->block_at(slot));
-        const bool is_pinned = pool.contains(id) && pool.info(id).pins > 0;
-        (is_pinned ? report.pinned : report.staying) += bytes;
+        if (pool.contains(id) && pool.info(id).pins > 0) report.pinned += bytes;
         room = 0;
       }
       report.largest_room = std::max(report.largest_room, room);
     }
   }
-  // Slabs count as staying; what is free inside them is in `free` already.
+  // The rest: blocks whose address somebody knows, and slabs but for what is free inside them.
   const Bytes accounted = report.free + report.pinned + report.evictable + report.movable;
   report.staying = report.pool - accounted;
   return report;
 }
 
-OutOfMemory::OutOfMemory(const MemoryReport& report) : Error(describe(report)), report_(report) {}
+OutOfMemory::OutOfMemory(const MemoryReport& report, const std::string& why)
+    : Error(describe(report) + (why.empty() ? "" : " " + why)), report_(report) {}
 
 }  // namespace coop

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "core/base/bytes.hpp"
 #include "core/base/errors.hpp"
 #include "core/pool/pool.hpp"
@@ -15,7 +17,8 @@ struct MemoryReport {
   Bytes evictable = 0;  // not pinned, can be recomputed
   Bytes movable = 0;    // not pinned, cannot be recomputed, may be copied elsewhere
   Bytes staying = 0;    // not pinned, may not even be moved
-  // The longest run of free, evictable and movable bytes: the largest request that could be served.
+  // The most free and evictable bytes between blocks that may not move: the largest request that
+  // could be served.
   Bytes largest_room = 0;
 };
 
@@ -25,7 +28,8 @@ struct MemoryReport {
 // the program can go on.
 class OutOfMemory : public Error {
  public:
-  explicit OutOfMemory(const MemoryReport& report);
+  // `why`: what else there is to say.
+  explicit OutOfMemory(const MemoryReport& report, const std::string& why = {});
   [[nodiscard]] const MemoryReport& report() const { return report_; }
 
  private:

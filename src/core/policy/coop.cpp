@@ -2,16 +2,9 @@
 #include "core/policy/window_policy.hpp"
 
 namespace coop {
-namespace {
 
 // The published score. What differs is placement: holes are taken from the ends, which keeps the
 // free middle whole, and long-lived blocks have a place of their own (core/pool/pool.hpp).
-struct CostOverStaleness {
-  float operator()(const Candidate& block) const { return block.cost / block.staleness; }
-};
-
-}  // namespace
-
 std::unique_ptr<Policy> make_coop(const PolicyTraits& traits, const PolicyOptions& /*options*/) {
   return std::make_unique<WindowPolicy<CostOverStaleness>>(traits);
 }

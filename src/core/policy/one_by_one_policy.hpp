@@ -28,7 +28,8 @@ class OneByOnePolicy final : public Policy {
         const Grains after = i + 1 == chunks.size() ? 0 : hole_at(*chunks[i + 1], 0);
         measure_free_beside(chunk, before, after, beside);
       }
-      score_chunk(chunk, request.now, S{}, std::numeric_limits<float>::infinity(), beside, scores);
+      score_chunk(chunk, request.now, S{}, std::numeric_limits<float>::infinity(), beside,
+                  scores.data());
       const int slot = lowest_slot(chunk, scores, lowest);
       if (slot >= 0) victim = chunk.block_at(slot);
     }

@@ -3,7 +3,7 @@
 // A policy decides what is evicted for a request that no hole can serve, and how blocks are placed
 // so that such requests are cheap. It only reads the pool; whoever asked does the evicting.
 //
-// A new policy is one file with a score (see coop_paper.cpp) and one line in registry.cpp.
+// A new policy is one file with a score (see coop_paper.cpp) and one line in policies.inc.
 
 #include <cstdint>
 #include <memory>
@@ -25,7 +25,8 @@ struct PolicyTraits {
   std::string_view name;
   std::string_view summary;
   Fit fit = Fit::kFromEnds;
-  bool keeps_cheap_apart = false;  // cheap blocks go to the other end
+  bool keeps_cheap_apart = false;      // cheap blocks go to the other end
+  bool keeps_long_lived_left = false;  // room for long-lived blocks is made at the left end
 };
 
 struct PolicyOptions {

@@ -14,8 +14,8 @@ struct Entry {
 };
 
 constexpr std::array kEntries{
-#define COOP_POLICY(maker, name, fit, keeps_cheap_apart, summary) \
-  Entry{{name, summary, Fit::fit, keeps_cheap_apart}, make_##maker},
+#define COOP_POLICY(maker, name, fit, cheap_apart, long_lived_left, summary) \
+  Entry{{name, summary, Fit::fit, cheap_apart, long_lived_left}, make_##maker},
 #include "core/policy/policies.inc"
 #undef COOP_POLICY
 };

@@ -31,6 +31,11 @@ concept Score = requires(const T& score, const Candidate& block) {
   { score(block) } -> std::same_as<float>;
 };
 
+// The score of the Coop paper, c / s. Size needs no term there: the window weighs it.
+struct CostOverStaleness {
+  float operator()(const Candidate& block) const { return block.cost / block.staleness; }
+};
+
 template <typename T>
 concept WantsFreeBeside = Score<T> && T::kWantsFreeBeside;
 
@@ -55,7 +60,7 @@ inline void measure_free_beside(const Chunk& chunk, Grains before, Grains after,
 // multiple of kLane past the end, with `otherwise`.
 template <Score S>
 void score_chunk(const Chunk& chunk, double now, const S& score, float otherwise,
-                 const ChunkScores& beside, ChunkScores& scores) {
+                 const ChunkScores& beside, float* scores) {
   // Selects rather than std::max, whose references keep the compiler from using vectors.
   const int count = (chunk.count + Chunk::kLane - 1) / Chunk::kLane * Chunk::kLane;
   for (int i = 0; i < count; ++i) {

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <algorithm>
+#include <optional>
+
 #include "core/policy/policy.hpp"
 #include "core/policy/window_search.hpp"
 
@@ -14,7 +17,15 @@ class WindowPolicy final : public Policy {
   void choose_victims(const Pool& pool, const Request& request,
                       std::vector<BlockId>& victims) override {
     const AddressOrder& order = pool.order();
-    const auto window = cheapest_window(order, to_grains(request.bytes), request.now, S{}, search_);
+    const Grains grains = to_grains(request.bytes);
+    std::optional<Window> window;
+    // What lives long should not lie in the middle, even if a window there is cheaper today.
+    if (traits().keeps_long_lived_left && request.placement == Placement::kLongLived) {
+      const Grains limit =
+          pool.long_lived_limit() + std::min(grains, order.total() - pool.long_lived_limit());
+      window = cheapest_window(order, grains, request.now, S{}, search_, limit);
+    }
+    if (!window) window = cheapest_window(order, grains, request.now, S{}, search_);
     if (!window) return;
     for_each_piece(order, window->extent, [&](const Chunk& chunk, int slot) {
       if (!chunk.is_hole(slot)) victims.push_back(pool.id_of(chunk.block_at(slot)));

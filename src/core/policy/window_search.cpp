@@ -11,6 +11,12 @@ namespace {
 
 constexpr std::size_t kHalf = Chunk::kCapacity / 2;
 
+// Right ends that are taken together at the least.
+constexpr std::size_t kSmallGroup = 8;
+
+// How far a sum may exceed the best window. Doubles hold sixteen digits; six of them go here.
+constexpr double kSumLimit = 1e6;
+
 constexpr auto kBit = [] {
   std::array<std::uint32_t, kHalf> bits{};
   for (std::size_t i = 0; i < kHalf; ++i) bits[i] = std::uint32_t{1} << i;
@@ -44,16 +50,19 @@ std::size_t pieces_to(Grains reach, const Grains* begin) {
 
 }  // namespace
 
-void WindowSearch::begin(const AddressOrder& order, Grains request) {
+void WindowSearch::begin(const AddressOrder& order, Grains request, Grains limit) {
   request_ = request;
+  limit_ = limit;
   pieces_ = 0;
   run_begin_ = 0;
   left_ = 0;
+  summed_ = 0;
   best_cost_ = std::numeric_limits<double>::infinity();
   best_ = {};
   const std::size_t room = order.piece_count() + Chunk::kCapacity + kHalf + 1;
   if (begin_.size() < room) {
     begin_.resize(room);
+    score_.resize(room);
     sum_.resize(room);
   }
   begin_[0] = 0;
@@ -63,49 +72,36 @@ void WindowSearch::begin(const AddressOrder& order, Grains request) {
                                static_cast<double>(order.piece_count()) /
                                static_cast<double>(order.total());
   is_long_ = window_pieces > 2 * Chunk::kCapacity;
-  group_ = static_cast<std::size_t>(std::clamp(window_pieces / 6, 8.0, 32.0));
+  group_ = static_cast<std::size_t>(std::clamp(window_pieces / 6, kSmallGroup * 1.0, 64.0));
 }
 
-void WindowSearch::append(const Chunk& chunk, const ChunkScores& scores) {
-  const auto count = static_cast<std::size_t>(chunk.count);
-  std::memcpy(&begin_[pieces_], chunk.begin.data(), (count + 1) * sizeof(Grains));
-  double* const sum = &sum_[pieces_];
-  double before = sum[0];
-  // In fours, so that each addition need not wait for the one before. Scores past the end are 0.
-  for (std::size_t i = 0; i < count; i += 4) {
-    const double a = scores[i];
-    const double ab = a + static_cast<double>(scores[i + 1]);
-    const double c = scores[i + 2];
-    sum[i] = before;
-    sum[i + 1] = before + a;
-    sum[i + 2] = before + ab;
-    sum[i + 3] = before + (ab + c);
-    before += ab + (c + static_cast<double>(scores[i + 3]));
-  }
-  sum[count] = before;
-  pieces_ += count;
-  std::fill_n(&begin_[pieces_ + 1], kHalf, std::numeric_limits<Grains>::max());
-}
-
-std::uint64_t WindowSearch::dividing(const Chunk& chunk, const ChunkScores& scores) const {
+// The pieces of the chunk that no window can contain.
+std::uint64_t WindowSearch::dividing(const Chunk& chunk, std::size_t first) const {
   // A window of many pieces costs more than any one of them: not worth looking.
   if (is_long_) return chunk.fixed;
-  // The least float that is not below the best cost: rounding must not make a barrier of a piece
-  // that could still be part of a better window.
+  // No float below the best cost may count as above it.
   auto limit = static_cast<float>(best_cost_);
   if (limit < best_cost_) limit *= 1.0F + std::numeric_limits<float>::epsilon();
-  const std::uint64_t bits =
-      at_least(scores.data(), limit) | std::uint64_t{at_least(&scores[kHalf], limit)} << kHalf;
-  return (bits & Chunk::low_bits(chunk.count)) | chunk.fixed;
+  const std::uint64_t bits = at_least(&score_[first], limit) |
+                             std::uint64_t{at_least(&score_[first + kHalf], limit)} << kHalf;
+  return bits | chunk.fixed;
 }
 
-void WindowSearch::add(const Chunk& chunk, const ChunkScores& scores) {
+void WindowSearch::add(const Chunk& chunk) {
   const std::size_t first = pieces_;
-  append(chunk, scores);
-  // Runs of pieces between those that divide. Most are too short, and then this loop is all there
-  // is to do; so it is kept in locals, and goes from run to run instead of from piece to piece.
+  const auto count = static_cast<std::size_t>(chunk.count);
+  std::memcpy(&begin_[first], chunk.begin.data(), (count + 1) * sizeof(Grains));
+  pieces_ += count;
+  std::fill_n(&begin_[pieces_ + 1], kHalf, std::numeric_limits<Grains>::max());  // for pieces_to
+
+  // Runs of pieces between those that divide. Most are too short, and then this loop is all there is to
+  // do; so it is kept in locals, and goes from run to run instead of from piece to piece.
   const Grains* const begin = begin_.data();
-  std::uint64_t open = Chunk::low_bits(chunk.count) & ~dividing(chunk, scores);
+  std::uint64_t open = Chunk::low_bits(chunk.count) & ~dividing(chunk, first);
+  if (begin[pieces_] > limit_) {
+    const auto* const end = std::upper_bound(begin + first + 1, begin + pieces_ + 1, limit_);
+    open &= Chunk::low_bits(static_cast<int>(end - (begin + first + 1)));
+  }
   std::size_t run_begin = run_begin_;  // the first run may have begun in an earlier chunk
   std::size_t run_end = first;
   while (open != 0) {
@@ -120,31 +116,80 @@ void WindowSearch::add(const Chunk& chunk, const ChunkScores& scores) {
   run_begin_ = run_end == pieces_ ? run_begin : pieces_;
 }
 
+// Makes sum_ good for the run up to piece `last`.
+void WindowSearch::sum_up(std::size_t run_begin, std::size_t last) {
+  std::size_t i = summed_;
+  if (i <= run_begin) {
+    i = run_begin;
+    sum_[i] = 0;
+  }
+  double before = sum_[i];
+  // In fours, so that each addition need not wait for the one before.
+  for (; i + 4 <= last; i += 4) {
+    const double a = score_[i];
+    const double ab = a + static_cast<double>(score_[i + 1]);
+    const double c = score_[i + 2];
+    sum_[i + 1] = before + a;
+    sum_[i + 2] = before + ab;
+    sum_[i + 3] = before + (ab + c);
+    before += ab + (c + static_cast<double>(score_[i + 3]));
+    sum_[i + 4] = before;
+  }
+  for (; i < last; ++i) {
+    before += static_cast<double>(score_[i]);
+    sum_[i + 1] = before;
+  }
+  summed_ = last;
+}
+
+void WindowSearch::restart_sum(std::size_t from, std::size_t last) {
+  summed_ = 0;
+  sum_up(from, last);
+}
+
 // Windows of the run that begins at `run_begin` whose last piece is in [first, last).
 void WindowSearch::look_at_right_ends(std::size_t run_begin, std::size_t first, std::size_t last) {
-  std::size_t left = std::max(left_, run_begin);
+  sum_up(run_begin, last);
   std::size_t right = first + 1;
   while (begin_[right] - begin_[run_begin] < request_) ++right;
+  left_ = look_at_groups(std::max(left_, run_begin), right, last, group_);
+}
+
+// Right ends from `right` to `last`, in groups. Takes the left end for the one before them, returns that
+// for the last.
+std::size_t WindowSearch::look_at_groups(std::size_t left, std::size_t right, std::size_t last,
+                                         std::size_t group) {
   while (right <= last) {
-    const std::size_t group_end = std::min(last, right + group_ - 1);
+    const std::size_t group_end = std::min(last, right + group - 1);
     const Grains reach = begin_[group_end] - request_;
     const std::size_t group_left = left;
+    if (sum_[left] > kSumLimit * best_cost_) restart_sum(left, summed_);
     left += pieces_to(reach, &begin_[left + 1]);
-    if (sum_[right] - sum_[left] < best_cost_) look_closely(group_left, right, group_end);
+    if (sum_[right] - sum_[left] < best_cost_) {
+      if (group > 2 * kSmallGroup) {
+        look_at_groups(group_left, right, group_end, kSmallGroup);
+      } else {
+        look_closely(group_left, right, group_end);
+      }
+    }
     right = group_end + 1;
   }
-  left_ = left;
+  return left;
 }
 
 void WindowSearch::look_closely(std::size_t left, std::size_t first, std::size_t last) {
   for (std::size_t right = first; right <= last; ++right) {
     const Grains reach = begin_[right] - request_;
     while (begin_[left + 1] <= reach) ++left;
-    const double cost = sum_[right] - sum_[left];
-    if (cost < best_cost_) {
-      best_cost_ = cost;
-      best_ = {begin_[left], begin_[right]};
+    double cost = sum_[right] - sum_[left];
+    if (!(cost < best_cost_)) continue;
+    if (sum_[left] > kSumLimit * cost) {  // a difference of which nothing is certain
+      restart_sum(left, summed_);
+      cost = sum_[right];
+      if (!(cost < best_cost_)) continue;
     }
+    best_cost_ = cost;
+    best_ = {begin_[left], begin_[right]};
   }
 }
 

@@ -2,31 +2,29 @@
 
 // Note [The search for a window]
 //
-// A window is a run of neighbouring pieces, none of them fixed, at least as long as the request.
-// Its cost is the sum of the scores of the blocks in it; holes cost nothing. Wanted: the cheapest.
+// A window is a run of neighbouring pieces, none of them fixed, at least as long as the request. Its
+// cost is the sum of the scores of the blocks in it; holes cost nothing. Wanted: the cheapest.
 //
 //     pieces   | 9 |  | 1 | 2 |####| 3 | 1 |   | 7 |          #### fixed
-//                  ^-----------^                              a window: left and right end
+//                  ^----------^                               a window: left and right end
 //
 // For every right end only one left end matters, the rightmost that makes the window long enough:
 // costs are not negative, so a longer window is never cheaper. Moving both ends from left to right
-// sees all of these windows in one pass. With begin[i] the address and sum[i] the cost of
-// everything before piece i, the window [l, r) is begin[r] - begin[l] long and costs sum[r] -
-// sum[l].
+// sees all of these windows in one pass. With begin[i] the address and sum[i] the cost of everything
+// before piece i, the window [l, r) is begin[r] - begin[l] long and costs sum[r] - sum[l].
 //
-// That pass is bound not by arithmetic but by branches that cannot be predicted: how far the left
-// end moves depends on the sizes, which look random. Two bounds skip most of them, and change no
-// result:
-//   1. A piece that alone costs as much as the best window so far cannot be part of a better one.
-//   It
-//      divides the pool as a fixed piece does, and runs between such pieces are mostly too short.
-//   2. Right ends are taken in groups. No window that ends in the group costs less than from the
-//   last
-//      right end's left end to the first right end; unless that is below the best, the group is
-//      done.
+// That pass is bound not by arithmetic but by branches that cannot be predicted: how far the left end
+// moves depends on the sizes, which look random. Two bounds skip most of them, and change no result:
+//   1. A piece that alone costs as much as the best window so far cannot be part of a better one. It
+//      divides the pool as a fixed piece does. Most runs between such pieces are too short to hold a
+//      window, and for these nothing is added up at all.
+//   2. Right ends are taken in groups. No window that ends in the group costs less than from the last
+//      right end's left end to the first right end; unless that is below the best, the group is done.
 //
-// Sums cannot go wrong: scores are finite and positive, a sum only ever grows, and what the search
-// returns is a window, whose cost the caller may add up afresh.
+// Sums. Scores may lie thirty orders of magnitude apart, and a difference of two large sums says
+// nothing about a small window. So a sum begins anew in every run, in which no piece costs as much as
+// the best window; and within a run it begins anew at the left end when it has come to exceed the best
+// window by kSumLimit, which takes as many pieces.
 
 #include <cstddef>
 #include <cstdint>
@@ -47,39 +45,51 @@ struct Window {
 // The part of the search that is the same for every score. Keeps its memory from search to search.
 class WindowSearch {
  public:
-  void begin(const AddressOrder& order, Grains request);
-  // Chunks in address order. scores[i] is 0 for holes and does not matter for fixed pieces.
-  void add(const Chunk& chunk, const ChunkScores& scores);
+  // Only windows that end at or before `limit` count.
+  void begin(const AddressOrder& order, Grains request, Grains limit);
+  // Chunks in address order: their scores are written to where scores_of_next() says, then the chunk is
+  // added. Scores are 0 for holes and fixed pieces.
+  [[nodiscard]] float* scores_of_next() { return &score_[pieces_]; }
+  void add(const Chunk& chunk);
   [[nodiscard]] std::optional<Window> best() const;
 
  private:
   void look_at_right_ends(std::size_t run_begin, std::size_t first, std::size_t last);
+  std::size_t look_at_groups(std::size_t left, std::size_t right, std::size_t last,
+                             std::size_t group);
   void look_closely(std::size_t left, std::size_t first, std::size_t last);
-  [[nodiscard]] std::uint64_t dividing(const Chunk& chunk, const ChunkScores& scores) const;
-  void append(const Chunk& chunk, const ChunkScores& scores);
+  void sum_up(std::size_t run_begin, std::size_t last);
+  void restart_sum(std::size_t from, std::size_t last);
+  [[nodiscard]] std::uint64_t dividing(const Chunk& chunk, std::size_t first) const;
 
   Grains request_ = 0;
+  Grains limit_ = 0;
   std::size_t group_ = 0;
   bool is_long_ = false;
   std::size_t pieces_ = 0;
   std::size_t run_begin_ = 0;  // first piece after the last that divides
   std::size_t left_ = 0;       // left end for the last right end that was looked at
+  std::size_t summed_ = 0;     // sum_ is good from the run's begin up to here
   double best_cost_ = std::numeric_limits<double>::infinity();
   Extent best_;
-  std::vector<Grains> begin_;  // address of each piece seen so far, and the end of the last
-  std::vector<double> sum_;    // cost of all pieces before it
+  // Of the pieces seen so far.
+  std::vector<Grains> begin_;  // and the end of the last
+  std::vector<float> score_;
+  std::vector<double> sum_;  // of all scores before it in its run
 };
 
+// Only windows that end at or before `limit` count.
 template <Score S>
 std::optional<Window> cheapest_window(const AddressOrder& order, Grains request, double now,
-                                      const S& score, WindowSearch& search) {
+                                      const S& score, WindowSearch& search,
+                                      Grains limit = std::numeric_limits<Grains>::max()) {
   static_assert(!WantsFreeBeside<S>, "a window contains the free space beside its blocks");
   static constexpr ChunkScores kNothingBeside{};
-  search.begin(order, request);
-  ChunkScores scores{};
+  search.begin(order, request, limit);
   for (const Chunk* chunk : order.chunks()) {
-    score_chunk(*chunk, now, score, 0.0F, kNothingBeside, scores);
-    search.add(*chunk, scores);
+    if (chunk->begin[0] >= limit) break;
+    score_chunk(*chunk, now, score, 0.0F, kNothingBeside, search.scores_of_next());
+    search.add(*chunk);
   }
   return search.best();
 }

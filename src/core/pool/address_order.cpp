@@ -24,6 +24,7 @@ AddressOrder::AddressOrder(Grains total) : total_(total) {
   first.set_end(total);
   first.make_hole(0);
   directory_.push_back(&first);
+  bounds_.reserve(1);
   bounds_.insert(0, total);
 }
 

@@ -18,9 +18,9 @@
 //   4. chunk_of_[block] is the chunk in which a held block lies.
 //
 // Costs. Nothing scans the pool. Finding a hole looks at the bounds and then at the holes of a
-// chunk; finding a block looks through its chunk. A change shifts at most 64 pieces. Amortised:
-// when a chunk overflows or runs low it is split or joined, which costs O(number of chunks), but
-// only after at least 8 changes to that chunk.
+// chunk; finding a block looks through its chunk. A change shifts at most 64 pieces. Amortised: when
+// a chunk overflows or runs low it is split or joined, which costs O(number of chunks), but only
+// after some changes to that chunk.
 
 #include <cstddef>
 #include <cstdint>
@@ -72,7 +72,9 @@ class AddressOrder {
   // O(n), for reports.
   [[nodiscard]] Grains largest_hole() const;
   // In address order, for the search.
-  [[nodiscard]] std::span<Chunk* const> chunks() const { return directory_; }
+  [[nodiscard]] std::span<const Chunk* const> chunks() const {
+    return {directory_.data(), directory_.size()};
+  }
   // How many pieces have been shifted or moved between chunks so far: what changes have cost.
   [[nodiscard]] std::uint64_t shifted_pieces() const { return shifted_; }
 
@@ -107,7 +109,7 @@ void for_each_piece(const AddressOrder& order, Extent extent, Function&& fn) {
   for (std::size_t i = place.chunk->directory_slot; i < chunks.size(); ++i) {
     for (int slot = place.slot; slot < chunks[i]->count; ++slot) {
       if (chunks[i]->extent(slot).begin >= extent.end) return;
-      fn(static_cast<const Chunk&>(*chunks[i]), slot);
+      fn(*chunks[i], slot);
     }
     place.slot = 0;
   }

@@ -2,16 +2,18 @@
 
 // Up to 64 neighbouring pieces of the pool, held blocks and holes, one array per fact.
 //
-//     slot      0        1      2         3                    count = 4
-//           +--------+------+--------+---------+
-//     begin |   0    |  8   |  12    |  40     | 64            begin[count] = end of the last piece
-//     cost  |   9.5  |  0   |   0    |  2.25   | 0 0 0 0 ...   0 for holes, fixed pieces, and past
-//     the end holes |        |  x   |        |         | fixed |        |      |   x    |         |
-//     breaks every window
-//           +--------+------+--------+---------+
+//     slot       0      1      2      3             count = 4
+//            +------+------+------+------+
+//     begin  |   0  |   8  |  12  |  40  | 64       begin[count]: the end of the last piece
+//     cost   |  9.5 |   0  |   0  | 2.25 | 0 0 ...  0 for holes, for fixed pieces, and past the end
+//     block  |   7  |   -  |   3  |  12  | - - ...  none for holes and past the end
+//     holes  |      |   x  |      |      |          one bit each
+//     fixed  |      |      |   x  |      |          one bit each: breaks every window
+//            +------+------+------+------+
 //
-// The search for a window reads begin, cost and last_use in address order, eight pieces at a time,
-// and may read up to the next multiple of eight past the end; that is why those costs are 0.
+// The search for a window reads begin, cost and last_use in address order, eight pieces at a time, and
+// may read up to the next multiple of eight past the end; that is why those costs are 0. A block is
+// looked up among all 64 at once; that is why there are none past the end.
 
 #include <array>
 #include <bit>

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include "core/base/check.hpp"
@@ -32,6 +33,11 @@ Grains pool_grains(Bytes bytes) {
 }
 
 Grains small_grains(const PoolOptions& options) {
+  if (options.small_limit > to_bytes(kMostSlab)) {
+    throw InvalidArgument("blocks of up to " + format_bytes(options.small_limit) +
+                          " cannot be called small; the most is " +
+                          format_bytes(to_bytes(kMostSlab)));
+  }
   return to_grains(std::min(options.small_limit, options.bytes));
 }
 
@@ -44,6 +50,8 @@ Grains slab_grains(Bytes pool_bytes) {
 Pool::Pool(const PoolOptions& options, Backing& backing)
     : fit_(options.fit),
       order_(pool_grains(options.bytes)),
+      holes_by_size_(fit_ == Fit::kBest ? std::optional<HolesBySize>(order_.total())
+                                        : std::nullopt),
       small_(small_grains(options), slab_grains(options.bytes)),
       backing_(backing),
       base_(backing.acquire(bytes())) {
@@ -51,7 +59,6 @@ Pool::Pool(const PoolOptions& options, Backing& backing)
     backing_.give_back(base_, bytes());
     throw InvalidArgument("the pool's memory must begin at a multiple of 512 bytes");
   }
-  if (fit_ == Fit::kBest) holes_by_size_.emplace(order_.total());
 }
 
 Pool::~Pool() { backing_.give_back(base_, bytes()); }
@@ -98,6 +105,7 @@ Pool::Record& Pool::begin_block(BlockIndex index, Kind kind, Extent extent) noex
   record.extent = extent;
   record.pins = 0;
   record.cost = 0;
+  record.last_use = 0;
   record.tenure = Tenure::kStays;
   if (kind != Kind::kSlab) {
     ++block_count_;
@@ -113,8 +121,8 @@ void Pool::end_block(BlockIndex index) noexcept {
     held_bytes_ -= to_bytes(record.extent.size());
   }
   record.kind = Kind::kUnused;
-  ++record.generation;
-  unused_.push_back(index);
+  // A record whose generations are used up is not used again, so that names never are.
+  if (++record.generation != std::numeric_limits<std::uint32_t>::max()) unused_.push_back(index);
 }
 
 // --- allocating and freeing ---
@@ -134,12 +142,19 @@ std::optional<BlockId> Pool::allocate(Bytes requested, Placement placement) {
       if constexpr (kFullChecks) validate();
       return id_of(index);
     }
-    // Slabs that are kept empty for speed are the first to go; there is one per class at the most.
-    const auto slab = small_.give_up_empty_slab();
-    if (!slab) return std::nullopt;
+    // Slabs that are kept empty for speed are the first to go.
+    if (!trim()) return std::nullopt;
+  }
+}
+
+bool Pool::trim() noexcept {
+  bool has_trimmed = false;
+  while (const auto slab = small_.give_up_empty_slab()) {
     release_extent(*slab);
     end_block(*slab);
+    has_trimmed = true;
   }
+  return has_trimmed;
 }
 
 BlockIndex Pool::allocate_small(Grains size) {
@@ -190,7 +205,7 @@ Pool::Spot Pool::choose_spot(Grains size, Placement placement) {
   } else {
     hole = order_.leftmost_hole(size);
     // Expensive blocks go behind the headroom, or else behind the long-lived blocks, or else here.
-    const Grains headroom_end = long_lived_end_ + order_.total() / kHeadroom;
+    const Grains headroom_end = long_lived_limit();
     if (placement == Placement::kExpensive && hole && hole.extent().begin < headroom_end) {
       for (const Grains start : {headroom_end, long_lived_end_}) {
         const AddressOrder::Place behind = order_.leftmost_hole(size, start);
@@ -228,6 +243,11 @@ void Pool::release_extent(BlockIndex index) noexcept {
   retract_long_lived_end(joined.hole);
 }
 
+Grains Pool::long_lived_limit() const {
+  const Grains behind = order_.total() - long_lived_end_;
+  return long_lived_end_ + std::min(order_.total() / kHeadroom, behind);
+}
+
 // The long-lived blocks end where a hole that reaches their end begins.
 void Pool::retract_long_lived_end(Extent hole) noexcept {
   if (hole.begin < long_lived_end_ && long_lived_end_ <= hole.end) long_lived_end_ = hole.begin;
@@ -248,6 +268,7 @@ void Pool::publish(BlockIndex index) noexcept {
 
 void Pool::set_tenure(BlockId id, Tenure tenure) {
   Record& known = record(id);
+  if (known.kind == Kind::kSmall) return;  // small blocks stay where they are
   if (tenure == Tenure::kEvictable && known.cost <= 0) {
     throw InvalidArgument("a block becomes evictable with set_evictable, which knows its cost");
   }
@@ -351,6 +372,9 @@ void Pool::validate() const {
       COOP_CHECK(record.kind == Kind::kBlock || record.kind == Kind::kSlab);
       COOP_CHECK(chunk->is_fixed(slot) == is_fixed(record));
       COOP_CHECK(record.extent == piece);
+      const BlockFacts facts = chunk->facts(slot);
+      COOP_CHECK(facts.last_use == record.last_use);
+      COOP_CHECK(facts.is_fixed || facts.cost == record.cost);
       held += piece.size();
     }
   }

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "core/base/bytes.hpp"
+#include "core/base/handle.hpp"
 #include "core/pool/address_order.hpp"
 #include "core/pool/backing.hpp"
 #include "core/pool/holes_by_size.hpp"
@@ -33,21 +34,9 @@
 
 namespace coop {
 
-// A block's name. Names are not reused: one of a block that was freed is known to be stale.
-class BlockId {
- public:
-  BlockId() = default;
-  constexpr BlockId(BlockIndex index, std::uint32_t generation)
-      : value_(std::uint64_t{generation} << 32U | index) {}
-  [[nodiscard]] constexpr BlockIndex index() const { return static_cast<BlockIndex>(value_); }
-  [[nodiscard]] constexpr std::uint32_t generation() const {
-    return static_cast<std::uint32_t>(value_ >> 32U);
-  }
-  friend bool operator==(const BlockId&, const BlockId&) = default;
-
- private:
-  std::uint64_t value_ = kNoBlock;  // one word, which travels in a register
-};
+// A block's name in its pool; of another pool it means nothing.
+struct Block;
+using BlockId = Handle<Block>;
 
 enum class Placement : std::uint8_t { kExpensive, kCheap, kLongLived };
 
@@ -95,12 +84,17 @@ class Pool {
   // A block out of what is free, or nothing. It stays where it is until set_tenure says otherwise.
   // Throws InvalidArgument for 0 bytes, and for more than the whole pool.
   std::optional<BlockId> allocate(Bytes requested, Placement placement);
-  // False if there is no such block (any more); nothing changes then.
+  // False if there is no such block (any more); nothing changes then. Pins do not keep a block.
   [[nodiscard]] bool free(BlockId id) noexcept;
+
+  // Gives memory that is kept for speed (empty slabs) back to the pool; true if there was any. An
+  // allocation that needs it does so by itself.
+  bool trim() noexcept;
 
   // The calls below throw InvalidArgument if there is no such block (any more).
   void set_tenure(BlockId id, Tenure tenure);
-  // Makes the block evictable. `cost` is in nanoseconds, finite and not negative.
+  // Makes the block evictable. `cost` is in nanoseconds, finite and not negative. Small blocks are not
+  // worth it and stay what they are.
   void set_evictable(BlockId id, double cost, double last_use);
   void touch(BlockId id, double now);
   // Pins nest. A pinned block is neither evicted nor moved.
@@ -130,6 +124,8 @@ class Pool {
     return {index, records_[index].generation};
   }
   [[nodiscard]] bool is_movable(BlockIndex index) const;
+  // Where the headroom of the long-lived blocks ends: they should lie before it.
+  [[nodiscard]] Grains long_lived_limit() const;
 
   // O(n). Throws InternalError where an invariant does not hold.
   void validate() const;

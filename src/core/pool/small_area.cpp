@@ -70,6 +70,7 @@ void SmallArea::add_slab(Grains size, Extent extent, BlockIndex block) noexcept 
                    .all = all,
                    .free = all};
   free_ += slots * classes_[size_class].slot;
+  classes_[size_class].empty = index;
   link(index);
 }
 

@@ -2,18 +2,16 @@
 
 // Small blocks, in an area of their own.
 //
-// A network makes thousands of tensors of a few bytes (biases, statistics, scalars). They are not
-// worth evicting, and one of them in the middle of the pool would cut a window in two. So they
-// share slabs: one block of the pool, cut into equal slots of one size class.
+// A network makes thousands of tensors of a few bytes (biases, statistics, scalars). They are not worth
+// evicting, and one of them in the middle of the pool would cut a window in two. So they share slabs:
+// one block of the pool, cut into at most 64 equal slots of one size class, one bit each.
 //
-//     slab of class 4 KiB   [ used | used | free | used | free | ... ]      at most 64 slots, one
-//     bit each
+//     slab of class 4 KiB    [ used | used | free | used | free | ... ]
 //
-// The area does not find memory itself: the pool gives it slabs and takes back empty ones. One
-// empty slab per class is kept so that a lone tensor that comes and goes does not make one each
-// time; the pool asks for it back when it is short.
+// The area does not find memory itself: the pool gives it slabs and takes back empty ones. One empty slab
+// per class is kept so that a lone tensor that comes and goes does not make one each time; the pool asks
+// for it back when it is short.
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>

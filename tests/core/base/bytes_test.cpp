@@ -42,6 +42,7 @@ TEST(Bytes, RejectsWhatItDoesNotUnderstand) {
                            "8 gb",
                            "8  GiB",
                            "8GiB ",
+                           "4096 ",
                            " 8GiB",
                            "1.GiB",
                            ".5GiB",

@@ -17,8 +17,10 @@ TEST(DensitySplit, BeforeAnythingIsKnownAllIsExpensive) {
 
 TEST(DensitySplit, OneKindAloneIsExpensive) {
   DensitySplit split;
-  for (int i = 0; i < 100; ++i) split.observe(1000, 1_MiB);
-  EXPECT_FALSE(split.is_cheap(1000, 1_MiB));
+  testing::Random random(5);
+  for (int i = 0; i < 1000; ++i) split.observe(1000 * (0.8 + 0.4 * random.unit()), 1_MiB);
+  EXPECT_FALSE(split.is_cheap(800, 1_MiB));
+  EXPECT_FALSE(split.is_cheap(1200, 1_MiB));
 }
 
 TEST(DensitySplit, PartsTwoKindsHoweverFarApartAndHoweverMany) {

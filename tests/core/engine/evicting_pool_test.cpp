@@ -1,5 +1,6 @@
 #include "core/engine/evicting_pool.hpp"
 
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <stdexcept>
@@ -9,7 +10,6 @@
 #include <gtest/gtest.h>
 
 #include "core/base/errors.hpp"
-#include "core/engine/sliding_window.hpp"
 #include "support/layout.hpp"
 #include "support/random_cases.hpp"
 #include "support/recording_owner.hpp"
@@ -64,12 +64,56 @@ TEST(EvictingPool, FragmentationIsWhatIsFreeOnceTheRequestIsServed) {
   EXPECT_DOUBLE_EQ(evicting.stats().fragmentation(), 3.0 / 10.0);
 }
 
+TEST(EvictingPool, RequestsThatFailDoNotCountAsFragmentation) {
+  Layout layout({hole(2), pinned(1), evictable(6, 1), pinned(1)});
+  const auto policy = make_policy("coop");
+  RecordingOwner owner;
+  EvictingPool evicting(layout.pool(), *policy, owner, stopped_clock);
+  for (int i = 0; i < 3; ++i) EXPECT_THROW(evicting.allocate(request(7)), OutOfMemory);
+  evicting.allocate(request(5));
+  EXPECT_EQ(evicting.stats().searches, 4U);
+  EXPECT_EQ(evicting.stats().served, 1U);
+  EXPECT_DOUBLE_EQ(evicting.stats().fragmentation(), 3.0 / 10.0);
+}
+
+TEST(EvictingPool, SearchTimeIsWhatTheClockSays) {
+  static std::uint64_t ticks = 0;
+  const WallClock ticking = [] { return ticks += 10; };
+  Layout layout({evictable(2, 1), evictable(2, 1)});
+  const auto policy = make_policy("coop");
+  RecordingOwner owner;
+  EvictingPool evicting(layout.pool(), *policy, owner, ticking);
+  evicting.allocate(request(4));
+  EXPECT_EQ(evicting.stats().search_ns, 20U) << "choosing victims, then a place";
+}
+
+// What lives long is put where such blocks belong, even if a window elsewhere is cheaper today.
+TEST(EvictingPool, MakesRoomForLongLivedBlocksAtTheLeft) {
+  for (const auto& [name, expected] :
+       {std::pair("coop", Grains{0}), std::pair("coop-paper", Grains{160})}) {
+    const auto policy = make_policy(name);
+    RecordingOwner owner;
+    FakeBacking backing;
+    Pool pool({.bytes = to_bytes(256), .fit = policy->traits().fit, .small_limit = 0}, backing);
+    std::vector<BlockId> blocks;
+    for (int i = 0; i < 64; ++i)
+      blocks.push_back(*pool.allocate(to_bytes(4), Placement::kExpensive));
+    for (const BlockId block : blocks) {
+      pool.set_evictable(block, pool.info(block).offset == to_bytes(160) ? 1 : 50, 0);
+    }
+    EvictingPool evicting(pool, *policy, owner, stopped_clock);
+    const BlockId weights = evicting.allocate({to_bytes(4), Placement::kLongLived, 1e6});
+    EXPECT_EQ(pool.info(weights).offset, to_bytes(expected)) << name;
+  }
+}
+
 TEST(EvictingPool, BadRequestsChangeNothing) {
   Layout layout({evictable(4, 1)});
   const auto policy = make_policy("coop");
   RecordingOwner owner;
   EvictingPool evicting(layout.pool(), *policy, owner, stopped_clock);
   EXPECT_THROW(evicting.allocate({0, Placement::kCheap, 0}), InvalidArgument);
+  EXPECT_THROW(evicting.allocate({1, Placement::kCheap, std::nan("")}), InvalidArgument);
   EXPECT_THROW(evicting.allocate(request(5)), OutOfMemory) << "larger than the pool";
   EXPECT_TRUE(owner.evictions.empty());
   EXPECT_EQ(evicting.stats().allocations, 0U);
@@ -100,7 +144,7 @@ TEST(EvictingPool, OutOfMemorySaysWhereTheBytesAre) {
   EXPECT_TRUE(layout.pool().contains(evicting.allocate(request(5))));
 }
 
-TEST(EvictingPool, SlidesBlocksAsideWhereNoWindowExists) {
+TEST(EvictingPool, MovesBlocksAsideWhereNoWindowExists) {
   // Two movable blocks cut the pool in three; no window of 6 exists, but 8 grains can be made free.
   Layout layout({evictable(3, 1), movable(1), hole(2), movable(2), evictable(3, 1)});
   for (const char* name : {"coop", "dtr"}) {
@@ -121,7 +165,7 @@ TEST(EvictingPool, SlidesBlocksAsideWhereNoWindowExists) {
   }
 }
 
-TEST(EvictingPool, DoesNotSlideOverWhatStays) {
+TEST(EvictingPool, DoesNotMoveBlocksOverWhatStays) {
   Layout layout({hole(3), movable(1), hole(2), stays(1), movable(1), hole(3)});
   const auto policy = make_policy("coop");
   RecordingOwner owner;
@@ -259,6 +303,39 @@ TEST(EvictingPoolEnds, WhenThePolicyChoosesWhatMayNotGo) {
   EXPECT_THROW(evicting.allocate(request(2)), InternalError);
   EXPECT_TRUE(layout.pool().contains(layout.block(0)));
   EXPECT_TRUE(owner.evictions.empty());
+}
+
+TEST(EvictingPoolEnds, WhenTheOwnerAllocates) {
+  // Against the rules, and told so: through the evicting pool at once, through the pool itself when
+  // there have been more evictions than blocks.
+  class Greedy final : public BlockOwner {
+   public:
+    void evict(BlockId /*id*/) override {
+      ASSERT_LT(++calls, 1000) << "the loop does not end";
+      if (evicting != nullptr) evicting->allocate(request(1));
+      if (const auto block = pool->allocate(to_bytes(1), Placement::kCheap)) {
+        pool->set_evictable(*block, 1, 0);
+      }
+    }
+    void relocate(BlockId /*id*/, Bytes /*from*/, Bytes /*to*/, Bytes /*bytes*/) override {}
+    EvictingPool* evicting = nullptr;
+    Pool* pool = nullptr;
+    int calls = 0;
+  };
+  for (const bool through_evicting : {true, false}) {
+    Layout layout(std::vector<PieceSpec>(64, evictable(1, 1)));
+    const auto policy = make_policy("lru");
+    Greedy owner;
+    EvictingPool evicting(layout.pool(), *policy, owner, stopped_clock);
+    owner.pool = &layout.pool();
+    if (through_evicting) {
+      owner.evicting = &evicting;
+      EXPECT_THROW(evicting.allocate(request(2)), InvalidArgument);
+    } else {
+      EXPECT_THROW(evicting.allocate(request(2)), InternalError);
+    }
+    layout.pool().validate();
+  }
 }
 
 TEST(EvictingPoolEnds, WhenTheOwnerThrows) {

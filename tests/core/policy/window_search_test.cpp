@@ -20,9 +20,6 @@ using testing::stays;
 struct CostOnly {
   float operator()(const Candidate& block) const { return block.cost; }
 };
-struct CostOverStaleness {
-  float operator()(const Candidate& block) const { return block.cost / block.staleness; }
-};
 
 std::optional<Window> search(const std::vector<PieceSpec>& pieces, Grains request) {
   Layout layout(pieces);
@@ -98,11 +95,33 @@ TEST(WindowSearch, ALastUseInTheFutureIsFresh) {
 }
 
 TEST(WindowSearch, TheDearestAndTheCheapestBlocksSideBySide) {
-  // Sums over 24 orders of magnitude must not hide the cheap window behind the dear blocks.
-  std::vector<PieceSpec> pieces;
-  for (int i = 0; i < 200; ++i) pieces.push_back(evictable(1, i % 10 == 9 ? 1e15 : 2));
-  pieces.push_back(evictable(4, 1));
-  EXPECT_EQ(search(pieces, 4)->extent, (Extent{200, 204}));
+  // Scores 25 orders of magnitude apart: the sum of the dear ones must not hide how the cheap ones
+  // differ. An earlier version of ours took the first of the two cheap windows.
+  for (const int dear : {1, 3, 100}) {
+    std::vector<PieceSpec> pieces(static_cast<std::size_t>(dear), evictable(1, 1e15, 1e10));
+    pieces.push_back(evictable(4, 500, 0));
+    pieces.push_back(evictable(4, 1, 0));
+    pieces.push_back(evictable(4, 2, 0));
+    Layout layout(pieces);
+    WindowSearch search;
+    const auto window =
+        cheapest_window(layout.pool().order(), 4, 1e10, CostOverStaleness{}, search);
+    ASSERT_TRUE(window);
+    EXPECT_EQ(window->extent, (Extent{dear + 4, dear + 8})) << dear;
+    EXPECT_NEAR(window->cost, 1e-10, 1e-16);
+  }
+}
+
+TEST(WindowSearch, KeepsToItsLimit) {
+  Layout layout({evictable(4, 9), evictable(4, 8), evictable(4, 1)});
+  WindowSearch search;
+  const auto find = [&](Grains limit) {
+    return cheapest_window(layout.pool().order(), 4, 0, CostOnly{}, search, limit);
+  };
+  EXPECT_EQ(find(12)->extent, (Extent{8, 12}));
+  EXPECT_EQ(find(11)->extent, (Extent{4, 8}));
+  EXPECT_EQ(find(7)->extent, (Extent{0, 4}));
+  EXPECT_FALSE(find(3));
 }
 
 TEST(WindowSearch, KeepsNothingFromOneSearchToTheNext) {

@@ -27,6 +27,8 @@ TEST_P(PoolAllocationFailure, ChangesNothing) {
     const Bytes size = 1 + random.below(random.chance(0.5) ? 8_KiB : 24_KiB);
     const auto placement = static_cast<Placement>(random.below(3));
     const Bytes held = pool.held_bytes();
+    pool.trim();
+    const Bytes largest_hole = pool.largest_hole_bytes();
     std::optional<BlockId> block;
     for (int failing = 0; !block; ++failing) {
       try {
@@ -36,6 +38,8 @@ TEST_P(PoolAllocationFailure, ChangesNothing) {
       } catch (const std::bad_alloc&) {
         ++failures;
         ASSERT_EQ(pool.held_bytes(), held);
+        pool.trim();
+        ASSERT_EQ(pool.largest_hole_bytes(), largest_hole);
         pool.validate();
       }
     }
@@ -52,6 +56,31 @@ TEST_P(PoolAllocationFailure, ChangesNothing) {
   const FailsAt fails(0);
   for (const BlockId block : blocks) ASSERT_TRUE(pool.free(block));
   EXPECT_EQ(pool.held_bytes(), 0U);
+}
+
+TEST_P(PoolAllocationFailure, OfTheConstructorGivesTheMemoryBack) {
+  class Counting final : public Backing {
+   public:
+    std::byte* acquire(Bytes bytes) override {
+      ++acquired;
+      return FakeBacking().acquire(bytes);
+    }
+    void give_back(std::byte* /*memory*/, Bytes /*bytes*/) noexcept override { --acquired; }
+    int acquired = 0;
+  } backing;
+  bool is_made = false;
+  int failures = 0;
+  for (; !is_made; ++failures) {
+    try {
+      const FailsAt fails(failures);
+      const Pool pool({.bytes = 1_MiB, .fit = GetParam()}, backing);
+      is_made = true;
+    } catch (const std::bad_alloc&) {
+      ASSERT_EQ(backing.acquired, 0);
+    }
+  }
+  EXPECT_GT(failures, 3);
+  EXPECT_EQ(backing.acquired, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(BothFits, PoolAllocationFailure,

@@ -198,6 +198,33 @@ TEST_F(PoolTest, OnlyWhatMayMoveSlides) {
   EXPECT_EQ(pool.largest_hole_bytes(), 7 * kG);
 }
 
+TEST_F(PoolTest, ANewBlockKnowsNothingOfTheOneBeforeIt) {
+  Pool pool(without_small(10 * kG), backing_);
+  const BlockId first = *pool.allocate(kG, Placement::kCheap);
+  pool.set_evictable(first, 5, 777);
+  ASSERT_TRUE(pool.free(first));
+  const BlockInfo info = pool.info(*pool.allocate(kG, Placement::kCheap));
+  EXPECT_EQ(info.last_use, 0);
+  EXPECT_EQ(info.cost, 0);
+  EXPECT_EQ(info.tenure, Tenure::kStays);
+}
+
+TEST_F(PoolTest, TheLargestPoolThereIs) {
+  // Positions near 2^31 must not overflow.
+  Pool pool(without_small(kMaxPoolBytes), backing_);
+  const BlockId most = *pool.allocate(kMaxPoolBytes - 1000 * kG, Placement::kLongLived);
+  const BlockId product = *pool.allocate(kG, Placement::kExpensive);
+  EXPECT_EQ(pool.info(product).offset, pool.info(most).bytes);
+  EXPECT_EQ(pool.info(*pool.allocate(kG, Placement::kCheap)).offset, kMaxPoolBytes - kG);
+  pool.validate();
+}
+
+TEST_F(PoolTest, WhatIsCalledSmallMustBeSmall) {
+  EXPECT_THROW(Pool({.bytes = 1_GiB, .small_limit = 1_MiB}, backing_), InvalidArgument);
+  EXPECT_THROW(Pool({.bytes = 1_GiB, .small_limit = ~Bytes{0}}, backing_), InvalidArgument);
+  EXPECT_NO_THROW(Pool({.bytes = 1_KiB, .small_limit = 64_KiB}, backing_));
+}
+
 TEST_F(PoolTest, TakesItsMemoryOnceAndGivesItBack) {
   class Counting final : public Backing {
    public:

@@ -148,8 +148,10 @@ class Twins {
     const double lot = case_.random.unit();
     if (lot < 0.52) {
       allocate(case_.random.between(1, most));
-    } else if (lot < 0.95 && !blocks_.empty()) {
+    } else if (lot < 0.90 && !blocks_.empty()) {
       free();
+    } else if (lot < 0.95 && !blocks_.empty()) {
+      touch();
     } else if (!blocks_.empty()) {
       slide();
     }
@@ -183,6 +185,26 @@ class Twins {
     ASSERT_TRUE(pool_.free(blocks_[i].second));
     blocks_[i] = blocks_.back();
     blocks_.pop_back();
+  }
+
+  // The twin knows nothing of facts; Pool::validate compares them with what the search reads.
+  void touch() {
+    const BlockId block = blocks_[case_.random.below(blocks_.size())].second;
+    switch (case_.random.below(4)) {
+      case 0:
+        pool_.touch(block, 1000 * case_.random.unit());
+        break;
+      case 1:
+        pool_.set_evictable(block, 1 + case_.random.unit(), 1000 * case_.random.unit());
+        break;
+      case 2:
+        pool_.pin(block);
+        pool_.touch(block, 1);
+        pool_.unpin(block);
+        break;
+      default:
+        pool_.set_tenure(block, Tenure::kMovable);
+    }
   }
 
   void slide() {

@@ -1,4 +1,4 @@
-#include "core/engine/sliding_window.hpp"
+#include "core/engine/compaction.hpp"
 
 #include <limits>
 #include <vector>
@@ -17,7 +17,7 @@ struct Piece {
 
 }  // namespace
 
-std::optional<Extent> find_sliding_window(const Pool& pool, Grains request) {
+std::optional<Extent> find_stretch_to_compact(const Pool& pool, Grains request) {
   std::vector<Piece> run;  // pieces since the last one that may not move
   std::size_t left = 0;
   Grains room = 0;

@@ -15,6 +15,6 @@ namespace coop {
 //
 // Cheapest first: what is evicted costs its recomputation, what is moved costs its copy. Pinned and
 // staying blocks break the stretch. O(n).
-[[nodiscard]] std::optional<Extent> find_sliding_window(const Pool& pool, Grains request);
+[[nodiscard]] std::optional<Extent> find_stretch_to_compact(const Pool& pool, Grains request);
 
 }  // namespace coop
