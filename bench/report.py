@@ -25,6 +25,7 @@ def read(path):
     """{(benchmark, variant, arguments): entry}; times in nanoseconds."""
     entries = {}
     raw = json.loads(Path(path).read_text())
+    raw["context"].pop("host_name", None)
     for entry in raw["benchmarks"]:
         if entry.get("error_occurred"):
             sys.exit(f"{entry['name']} failed: {entry['error_message']}")
@@ -58,7 +59,7 @@ def search_rows(entries):
 
 
 def request_rows(entries):
-    """Search time for one request beside our window's, by how many blocks the other had to evict."""
+    """Search time for a request beside our window's, by how many blocks the other evicts."""
     for (name, policy, numbers), entry in entries.items():
         if name != "serve_requests":
             continue
@@ -103,11 +104,16 @@ def print_search(rows):
 
 
 def print_requests(rows):
-    print("\nSearch time for a request in a full pool, by blocks that the policy evicts for it, in us")
-    print(f"  {'policy':<8}{'blocks':>8}{'evicts':>12}{'requests':>10}{'policy':>11}{'coop':>9}{'ratio':>9}")
+    print("\nSearch time for a request in a full pool, by what the policy evicts for it, in us")
+    print(
+        f"  {'policy':<8}{'blocks':>8}{'evicts':>12}{'requests':>10}"
+        f"{'policy':>11}{'coop':>9}{'ratio':>9}"
+    )
     for r in rows:
-        most = f" to {r['evicts_at_most']}" if r["evicts_at_most"] else " or more"
-        evicts = str(r["evicts_at_least"]) + (most if r["evicts_at_most"] != r["evicts_at_least"] else "")
+        least, most = r["evicts_at_least"], r["evicts_at_most"]
+        evicts = f"{least} or more" if most is None else f"{least} to {most}"
+        if least == most:
+            evicts = str(least)
         print(
             f"  {r['policy']:<8}{r['blocks']:>8,}{evicts:>12}{r['requests']:>10,}"
             f"{r['us']:>11.1f}{r['coop_us']:>9.1f}{r['ratio']:>8.1f}x"
