@@ -31,7 +31,10 @@ class Random {
     return z ^ (z >> 31U);
   }
   // In [0, n).
-  std::uint64_t below(std::uint64_t n) { return next() % n; }
+  std::uint64_t below(std::uint64_t n) {
+    COOP_CHECK(n > 0);
+    return next() % n;
+  }
   // In [low, high].
   int between(int low, int high) {
     return low + static_cast<int>(below(static_cast<std::uint64_t>(high - low) + 1));

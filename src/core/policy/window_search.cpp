@@ -152,26 +152,29 @@ void WindowSearch::look_at_right_ends(std::size_t run_begin, std::size_t first, 
   sum_up(run_begin, last);
   std::size_t right = first + 1;
   while (begin_[right] - begin_[run_begin] < request_) ++right;
-  left_ = look_at_groups(std::max(left_, run_begin), right, last, group_);
+  const std::size_t left = std::max(left_, run_begin);
+  const auto closely = [this](std::size_t l, std::size_t r, std::size_t e) {
+    look_closely(l, r, e);
+  };
+  const auto in_small_groups = [&](std::size_t l, std::size_t r, std::size_t e) {
+    look_at_groups(l, r, e, kSmallGroup, closely);
+  };
+  left_ = group_ > 2 * kSmallGroup ? look_at_groups(left, right, last, group_, in_small_groups)
+                                   : look_at_groups(left, right, last, group_, closely);
 }
 
-// Right ends from `right` to `last`, in groups. Takes the left end for the one before them, returns that
-// for the last.
+// Right ends from `right` to `last`, in groups; look(left, right, last) for those that may end a better
+// window. Takes the left end for the right end before them, returns that for the last.
+template <typename Look>
 std::size_t WindowSearch::look_at_groups(std::size_t left, std::size_t right, std::size_t last,
-                                         std::size_t group) {
+                                         std::size_t group, const Look& look) {
   while (right <= last) {
     const std::size_t group_end = std::min(last, right + group - 1);
     const Grains reach = begin_[group_end] - request_;
     const std::size_t group_left = left;
     if (sum_[left] > kSumLimit * best_cost_) restart_sum(left, summed_);
     left += pieces_to(reach, &begin_[left + 1]);
-    if (sum_[right] - sum_[left] < best_cost_) {
-      if (group > 2 * kSmallGroup) {
-        look_at_groups(group_left, right, group_end, kSmallGroup);
-      } else {
-        look_closely(group_left, right, group_end);
-      }
-    }
+    if (sum_[right] - sum_[left] < best_cost_) look(group_left, right, group_end);
     right = group_end + 1;
   }
   return left;

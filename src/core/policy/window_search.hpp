@@ -55,8 +55,9 @@ class WindowSearch {
 
  private:
   void look_at_right_ends(std::size_t run_begin, std::size_t first, std::size_t last);
+  template <typename Look>
   std::size_t look_at_groups(std::size_t left, std::size_t right, std::size_t last,
-                             std::size_t group);
+                             std::size_t group, const Look& look);
   void look_closely(std::size_t left, std::size_t first, std::size_t last);
   void sum_up(std::size_t run_begin, std::size_t last);
   void restart_sum(std::size_t from, std::size_t last);

@@ -2,6 +2,7 @@
 // own records, block by block, without the columns that the searches read.
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -95,53 +96,63 @@ Grains hole_at(const std::vector<Piece>& pieces, std::size_t i) {
   return i < pieces.size() && !pieces[i].block ? pieces[i].extent.size() : 0;
 }
 
+float score_of(const std::string& policy, const std::vector<Piece>& pieces, std::size_t i) {
+  const Piece& piece = pieces[i];
+  const auto size = static_cast<float>(piece.extent.size());
+  const auto beside = static_cast<float>(hole_at(pieces, i - 1) + hole_at(pieces, i + 1));
+  if (policy == "dtr") return piece.cost / (piece.staleness * size);
+  if (policy == "dte") return piece.cost / (piece.staleness * (size + beside));
+  if (policy == "lru") return 1.0F / piece.staleness;
+  return 1.0F / size;
+}
+
+BlockId lowest_scored(const std::string& policy, const std::vector<Piece>& pieces) {
+  float lowest = std::numeric_limits<float>::infinity();
+  BlockId found;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    if (!pieces[i].is_evictable || score_of(policy, pieces, i) >= lowest) continue;
+    lowest = score_of(policy, pieces, i);
+    found = pieces[i].block;
+  }
+  return found;
+}
+
 TEST(VictimsTwin, OneByOneTakesTheLowestScore) {
   testing::for_each_case(testing::scaled(2'000), [](Case& one) {
     LivedPool lived(one);
     const std::vector<Piece> pieces = lived.pieces();
     for (const std::string policy : {"dtr", "dte", "lru", "largest"}) {
-      float lowest = std::numeric_limits<float>::infinity();
-      BlockId expected;
-      for (std::size_t i = 0; i < pieces.size(); ++i) {
-        const Piece& piece = pieces[i];
-        if (!piece.is_evictable) continue;
-        const auto size = static_cast<float>(piece.extent.size());
-        const auto beside = static_cast<float>(hole_at(pieces, i - 1) + hole_at(pieces, i + 1));
-        const float score = policy == "dtr"   ? piece.cost / (piece.staleness * size)
-                            : policy == "dte" ? piece.cost / (piece.staleness * (size + beside))
-                            : policy == "lru" ? 1.0F / piece.staleness
-                                              : 1.0F / size;
-        if (score < lowest) {
-          lowest = score;
-          expected = piece.block;
-        }
-      }
+      const BlockId expected = lowest_scored(policy, pieces);
       const auto victims = choose(policy.c_str(), lived.pool(), 5);
-      ASSERT_EQ(victims.size(), expected ? 1U : 0U) << policy;
-      if (expected) {
-        ASSERT_EQ(victims.front(), expected) << policy;
-      }
+      ASSERT_EQ(victims, expected ? std::vector{expected} : std::vector<BlockId>{}) << policy;
     }
   });
 }
 
+// What the cheapest window costs; nothing if there is none.
+std::optional<double> cheapest_window_cost(const std::vector<Piece>& pieces, Grains request) {
+  std::optional<double> best;
+  for (std::size_t left = 0; left < pieces.size(); ++left) {
+    double cost = 0;
+    for (std::size_t right = left; right < pieces.size(); ++right) {
+      const Piece& piece = pieces[right];
+      if (piece.block && !piece.is_evictable) break;
+      if (piece.block) cost += static_cast<double>(piece.cost / piece.staleness);
+      if (piece.extent.end - pieces[left].extent.begin < request) continue;
+      if (!best || cost < *best) best = cost;
+      break;
+    }
+  }
+  return best;
+}
+
 TEST(VictimsTwin, AWindowIsTheCheapestRunOfNeighbours) {
-  testing::for_each_case(testing::scaled(2'000), [](Case& one) {
+  std::uint64_t evicted = 0;
+  testing::for_each_case(testing::scaled(2'000), [&](Case& one) {
     LivedPool lived(one);
     const std::vector<Piece> pieces = lived.pieces();
     const Grains request = one.random.between(1, 60);
-    double best = std::numeric_limits<double>::infinity();
-    for (std::size_t left = 0; left < pieces.size(); ++left) {
-      double cost = 0;
-      for (std::size_t right = left; right < pieces.size(); ++right) {
-        const Piece& piece = pieces[right];
-        if (piece.block && !piece.is_evictable) break;
-        if (piece.block) cost += static_cast<double>(piece.cost / piece.staleness);
-        if (piece.extent.end - pieces[left].extent.begin < request) continue;
-        best = std::min(best, cost);
-        break;
-      }
-    }
+    const auto best = cheapest_window_cost(pieces, request);
     const auto victims = choose("coop", lived.pool(), request);
     double cost = 0;
     for (const BlockId victim : victims) {
@@ -150,8 +161,12 @@ TEST(VictimsTwin, AWindowIsTheCheapestRunOfNeighbours) {
       ASSERT_TRUE(found != pieces.end() && found->is_evictable);
       cost += static_cast<double>(found->cost / found->staleness);
     }
-    ASSERT_NEAR(cost, best == std::numeric_limits<double>::infinity() ? 0 : best, best * 1e-6);
+    evicted += victims.size();
+    ASSERT_NEAR(cost, best.value_or(0), best.value_or(0) * 1e-6);
   });
+  if (!testing::wanted_seed()) {
+    EXPECT_GT(evicted, 20U);
+  }
 }
 
 }  // namespace
