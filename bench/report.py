@@ -78,6 +78,18 @@ def request_rows(entries):
             }
 
 
+def recording_rows(entries):
+    for (name, _, numbers), entry in entries.items():
+        if name == "record_call":
+            yield {"living_values": numbers[0], "ns": entry["ns"]}
+
+
+def print_recording(rows):
+    print("\nA Call with three inputs and one output: begun, block allocated, recorded; one freed")
+    cells = (f"{r['ns']:.0f} ns with {r['living_values']:,} Values alive" for r in rows)
+    print("  " + ", ".join(cells))
+
+
 def print_allocation(rows):
     print("Allocation plus free, nothing evicted, in ns; by blocks in the pool")
     head = "".join(f"{blocks:>10,}" for blocks in BLOCKS)
@@ -131,10 +143,12 @@ def main():
         "allocation": list(allocation_rows(entries)),
         "search": list(search_rows(entries)),
         "requests": list(request_rows(entries)),
+        "recording": list(recording_rows(entries)),
     }
     print_allocation(tables["allocation"])
     print_search(tables["search"])
     print_requests(tables["requests"])
+    print_recording(tables["recording"])
     if args.json:
         path = Path(args.json)
         path.parent.mkdir(parents=True, exist_ok=True)

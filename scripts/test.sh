@@ -7,6 +7,7 @@
 source "$(dirname "$0")/common.sh"
 
 all_stages=(format release checked asan tsan lint bench demo python)
+full_stages=("${all_stages[@]}" faults)
 declare -A about=(
   [format]="clang-format and ruff find nothing to change"
   [release]="release build, all tests"
@@ -17,6 +18,7 @@ declare -A about=(
   [bench]="the benchmarks run"
   [demo]="the demo runs and writes valid JSON"
   [python]="tests of the Python package and of the scripts"
+  [faults]="faults seeded in the engine are found by its tests (with --full, or by name)"
 )
 
 full=
@@ -26,9 +28,11 @@ if [[ ${1:-} == --full ]]; then
   shift
 fi
 stages=("$@")
-(($#)) || stages=("${all_stages[@]}")
+if (($# == 0)); then
+  if [[ $full ]]; then stages=("${full_stages[@]}"); else stages=("${all_stages[@]}"); fi
+fi
 for stage in "${stages[@]}"; do
-  [[ -v about[$stage] ]] || die "no stage '$stage'; there are: ${all_stages[*]}"
+  [[ -v about[$stage] ]] || die "no stage '$stage'; there are: ${full_stages[*]}"
 done
 
 logs=build/test-logs
@@ -57,6 +61,8 @@ stage_asan() { build_and_test asan; }
 stage_tsan() { build_and_test tsan without_aslr; }
 stage_lint() { scripts/build.sh lint -- -k 0; }  # go on after the first finding
 stage_python() { .venv/bin/python -m pytest | tee "$logs/python.log"; }
+
+stage_faults() { .venv/bin/python tests/faults/engine_faults.py --jobs "$jobs"; }
 
 stage_bench() {
   local mode=(--smoke)

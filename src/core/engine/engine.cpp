@@ -1,0 +1,341 @@
+#include "core/engine/engine.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "core/base/check.hpp"
+#include "core/base/errors.hpp"
+#include "core/engine/replay.hpp"
+
+namespace coop {
+
+Engine::Engine(Pool& pool, Policy& policy, World& world, const EngineOptions& options,
+               WallClock clock)
+    : pool_(pool),
+      policy_(policy),
+      world_(world),
+      options_(options),
+      evicting_(pool, policy, *this, clock),
+      graph_(*this) {}
+
+ValueId Engine::current_of(StorageId id) const {
+  if (!graph_.storages().contains(id)) {
+    throw InvalidArgument("there is no storage " + std::to_string(id.index()) +
+                          ": it was released, or never added");
+  }
+  return graph_.storages()[id].current;
+}
+
+bool Engine::is_resident(StorageId id) const {
+  return graph_.values()[current_of(id)].is_resident();
+}
+
+// --- blocks ---
+
+BlockId Engine::allocate(Bytes bytes, double cost) {
+  const bool is_cheap = policy_.traits().keeps_cheap_apart && density_.is_cheap(cost, bytes);
+  const Placement placement = is_cheap ? Placement::kCheap : Placement::kExpensive;
+  const BlockId block = evicting_.allocate({bytes, placement, now_});
+  if (block.index() >= value_of_.size()) {
+    try {
+      value_of_.resize(std::size_t{block.index()} + 1);
+    } catch (...) {
+      static_cast<void>(pool_.free(block));
+      throw;
+    }
+  }
+  value_of_[block.index()] = {};
+  pool_.pin(block);
+  return block;
+}
+
+void Engine::free(BlockId block) noexcept {
+  const bool was_there = pool_.free(block);
+  COOP_CHECK(was_there);
+}
+
+void Engine::pin(BlockId block, std::vector<BlockId>& pins) {
+  pins.push_back(block);
+  pool_.pin(block);
+}
+
+void Engine::unpin_all(std::vector<BlockId>& pins) noexcept {
+  for (const BlockId block : pins) {
+    if (pool_.contains(block)) pool_.unpin(block);
+  }
+  pins.clear();
+}
+
+// The Value's contents are in this block from now on. Pins stay as they are.
+void Engine::place(ValueId id, BlockId block) {
+  graph_.values()[id].block = block;
+  value_of_[block.index()] = id;
+  publish(id);
+}
+
+void Engine::take_block(ValueId id) noexcept {
+  Value& value = graph_.values()[id];
+  const BlockId block = value.block;
+  value.block = {};
+  value_of_[block.index()] = {};
+  free(block);
+}
+
+// Brings what the pool knows of the Value's block in line with the Value.
+void Engine::publish(ValueId id) {
+  const Value& value = graph_.values()[id];
+  if (value.is_source()) {
+    pool_.set_tenure(value.block, Tenure::kMovable);
+    return;
+  }
+  // What a running replay is still going to read is the last to go: as if it were a thousand times as
+  // dear.
+  constexpr double kWanted = 1000;
+  const double cost = graph_.calls()[value.producer].cost;
+  pool_.set_evictable(value.block, value.wanted > 0 ? cost * kWanted : cost, now_);
+}
+
+void Engine::evict(BlockId block) {
+  const ValueId id = value_of_[block.index()];
+  COOP_CHECK(id);
+  Value& value = graph_.values()[id];
+  COOP_CHECK(value.block == block && !value.is_source());
+  if (value.is_current) world_.detach(graph_.storages()[value.storage].token);
+  value.block = {};
+  value_of_[block.index()] = {};
+}
+
+void Engine::relocate(BlockId block, Bytes from, Bytes to, Bytes bytes) {
+  const ValueId id = value_of_[block.index()];
+  COOP_CHECK(id);
+  const Value& value = graph_.values()[id];
+  const Token* token = value.is_current ? &graph_.storages()[value.storage].token : nullptr;
+  world_.relocate(token, block, from, to, bytes);
+}
+
+void Engine::value_goes(ValueId id, const Value& value) noexcept {
+  if (value.is_orphan) stats_.held_by_lineage -= value.bytes;
+  if (value.is_resident()) take_block(id);
+}
+
+void Engine::call_goes(CallId /*id*/, const Call& call) noexcept { world_.forget(call.token); }
+
+// --- the program's operators ---
+
+StorageId Engine::add_source(Token token, Bytes bytes, BlockId block) {
+  if (!pool_.contains(block)) throw InvalidArgument("a Source needs a block of this pool");
+  graph_.reserve(1, 1, 0);
+  orphans_.reserve(graph_.values().size() + 1);
+  const StorageId storage = graph_.add_storage(token);
+  place(graph_.add_source(storage, bytes, {}), block);
+  world_.attach(token, block);
+  pool_.unpin(block);
+  return storage;
+}
+
+RunningCall Engine::begin_call(std::span<const StorageId> reads, std::span<const Write> writes) {
+  std::vector<ValueId> targets;
+  for (const StorageId storage : reads) targets.push_back(current_of(storage));
+  for (const Write& write : writes) {
+    const ValueId current = current_of(write.storage);
+    if (write.reads_old) targets.push_back(current);
+  }
+  bound_lineage();
+
+  RunningCall call;
+  call.inputs.reserve(targets.size());
+  call.writes.reserve(writes.size());
+  try {
+    bring_back(targets, call.pins);
+    prepare_writes(writes, call);
+    graph_.reserve(0, writes.size(), 0);
+    orphans_.reserve(graph_.values().size() + 2 * writes.size());
+  } catch (...) {
+    // The operator has not begun: everything is as it was.
+    for (const RunningCall::Written& write : call.writes) {
+      if (write.aside) free(write.aside);
+      if (write.fresh) free(write.fresh);
+    }
+    unpin_all(call.pins);
+    throw;
+  }
+  for (const StorageId storage : reads) {
+    call.inputs.push_back({.value = current_of(storage)});
+    graph_.hold(call.inputs.back().value);
+  }
+  for (std::uint32_t i = 0; i < writes.size(); ++i) begin_write(call.writes[i], i, call);
+  return call;
+}
+
+// Outputs are numbered: first what was written where it was, then what was made.
+std::vector<StorageId> Engine::end_call(RunningCall& call, const CallResult& result) {
+  if (!std::isfinite(result.cost) || result.cost < 0) {
+    throw InvalidArgument("what a call costs must be finite and not negative");
+  }
+  for (const NewOutput& output : result.outputs) {
+    if (!pool_.contains(output.block))
+      throw InvalidArgument("an output needs a block of this pool");
+  }
+  const std::size_t made = result.outputs.size();
+  const std::size_t written = call.writes.size();
+  graph_.reserve(made, made, call.inputs.size());
+  orphans_.reserve(graph_.values().size() + made);
+  std::vector<StorageId> storages;
+  storages.reserve(made);
+
+  // Nothing below throws.
+  bool is_recorded = result.is_replayable;
+  for (const Graph::Input& input : call.inputs) {
+    const Value& value = graph_.values()[input.value];
+    // A Source that the operator itself has overwritten is lost, and with it the way back. If there is
+    // a copy, it is for others, and should not live on as the past of what was written.
+    const bool is_lost = value.is_source() && (input.is_mutated || !value.is_resident());
+    if (is_lost || value.depth >= options_.most_depth) is_recorded = false;
+  }
+  now_ += result.cost;
+  stats_.base_ns += result.cost;
+  ++stats_.calls;
+  CallId recorded;
+  if (is_recorded) {
+    const auto outputs = static_cast<std::uint32_t>(written + made);
+    recorded = graph_.add_call(result.token, result.cost, outputs, call.inputs);
+  }
+
+  for (std::uint32_t i = 0; i < written; ++i) {
+    const RunningCall::Written& write = call.writes[i];
+    const Value& version = graph_.values()[write.version];
+    const bool is_small = pool_.info(version.block).is_small;
+    const bool is_exported = graph_.storages()[write.storage].is_source_forever;
+    if (is_recorded && version.is_current && !is_small && !is_exported) {
+      graph_.adopt(recorded, i, write.version);
+      publish(write.version);
+    }
+  }
+  for (std::uint32_t i = 0; i < made; ++i) {
+    const NewOutput& output = result.outputs[i];
+    const StorageId storage = graph_.add_storage(output.storage);
+    const ValueId id = graph_.add_source(storage, output.bytes, {});
+    // Small blocks are never evicted: nobody will ask how to make them again.
+    if (is_recorded && !output.is_source && !pool_.info(output.block).is_small) {
+      graph_.adopt(recorded, static_cast<std::uint32_t>(written) + i, id);
+    }
+    density_.observe(result.cost, output.bytes);
+    place(id, output.block);
+    world_.attach(output.storage, output.block);
+    pool_.unpin(output.block);
+    storages.push_back(storage);
+  }
+  if (recorded) {
+    graph_.settle(recorded);
+  } else if (result.is_replayable) {
+    world_.forget(result.token);
+  }
+  finish(call);
+  return storages;
+}
+
+void Engine::abort_call(RunningCall& call) noexcept {
+  for (const RunningCall::Written& write : call.writes) {
+    const bool is_latest = graph_.storages()[write.storage].current == write.version;
+    if (!write.fresh || !is_latest) continue;
+    world_.detach(graph_.storages()[write.storage].token);
+    graph_.restore(write.storage, write.before);
+  }
+  finish(call);
+}
+
+void Engine::finish(RunningCall& call) noexcept {
+  for (const Graph::Input& input : call.inputs) {
+    const Value& value = graph_.values()[input.value];
+    if (value.is_resident()) pool_.touch(value.block, now_);
+    graph_.unhold(input.value);
+  }
+  for (const RunningCall::Written& write : call.writes) graph_.unhold(write.before);
+  unpin_all(call.pins);
+  call.inputs.clear();
+  call.writes.clear();
+}
+
+// --- what the program does beside calling operators ---
+
+void Engine::release(StorageId storage) noexcept {
+  COOP_CHECK(graph_.storages().contains(storage));
+  const ValueId id = graph_.storages()[storage].current;
+  graph_.remove_storage(storage);
+  if (!graph_.values().contains(id)) return;
+  // Others are made from it. A Source must stay for them; anything else can be made again.
+  if (graph_.values()[id].is_source()) {
+    note_orphan(id);
+  } else if (graph_.values()[id].is_resident()) {
+    take_block(id);
+  }
+}
+
+void Engine::make_resident(StorageId storage) {
+  std::vector<BlockId> pins;
+  const ValueId target = current_of(storage);
+  bring_back({&target, 1}, pins);
+  unpin_all(pins);
+}
+
+void Engine::export_storage(StorageId storage) {
+  const ValueId value = current_of(storage);
+  make_sources({&value, 1});
+  graph_.storages()[storage].is_source_forever = true;
+  pool_.set_tenure(graph_.values()[value].block, Tenure::kStays);
+}
+
+void Engine::evict_all() {
+  std::vector<BlockId> victims;
+  for (const Chunk* chunk : pool_.order().chunks()) {
+    for (const int slot : SlotsOf(chunk->evictable())) {
+      victims.push_back(pool_.id_of(chunk->block_at(slot)));
+    }
+  }
+  for (const BlockId victim : victims) {
+    evict(victim);
+    free(victim);
+  }
+}
+
+void Engine::bring_back(std::span<const ValueId> targets, std::vector<BlockId>& pins) {
+  // Most of the time everything is there.
+  const bool are_resident = std::all_of(targets.begin(), targets.end(), [&](ValueId id) {
+    return graph_.values()[id].is_resident();
+  });
+  if (are_resident) {
+    for (const ValueId id : targets) pin(graph_.values()[id].block, pins);
+    return;
+  }
+  Replay(*this, targets, pins).run();
+}
+
+// --- checking ---
+
+void Engine::validate() const {
+  pool_.validate();
+  graph_.validate();
+  Bytes orphaned = 0;
+  graph_.values().for_each([&](ValueId id, const Value& value) {
+    COOP_CHECK(value.is_resident() || !value.is_source());
+    COOP_CHECK(value.wanted == 0 && !value.is_target);
+    if (value.is_resident()) {
+      COOP_CHECK(pool_.contains(value.block) && value_of_[value.block.index()] == id);
+      COOP_CHECK(value.is_current || value.is_source() || value.holds > 0);
+    }
+    if (value.is_orphan) orphaned += value.bytes;
+  });
+  COOP_CHECK(orphaned == stats_.held_by_lineage);
+  // Every block is somebody's, or in use by whoever allocated it.
+  for (const Chunk* chunk : pool_.order().chunks()) {
+    for (int slot = 0; slot < chunk->count; ++slot) {
+      const BlockId block = chunk->is_hole(slot) ? BlockId{} : pool_.id_of(chunk->block_at(slot));
+      if (!pool_.contains(block)) continue;  // a hole or a slab
+      const ValueId owner = value_of_[block.index()];
+      COOP_CHECK(owner ? graph_.values()[owner].block == block : pool_.info(block).pins > 0);
+    }
+  }
+}
+
+}  // namespace coop

@@ -1,0 +1,176 @@
+#pragma once
+
+// Runs a program inside a pool: records what it computes, drops what must make room, makes it again
+// when it is needed.
+//
+//     RunningCall call = engine.begin_call(reads, writes);     // contents are there, and pinned
+//     ... the world runs the operator; memory for what it makes comes from engine.allocate(bytes) ...
+//     engine.end_call(call, result);                           // recorded; may be evicted from here on
+//
+// What always holds, also when something throws (design notes: docs/lineage.md):
+//   1. Every current Value is resident, or the Call that made it can be run again: its inputs are
+//      Values of the versions it read, and the same holds for them.
+//   2. Before a Source is written, what would be made from its old contents is made resident and becomes
+//      a Source itself, or the old contents are copied aside.
+//   3. A replay writes to fresh blocks only. Calls are replayed in the order in which they were recorded,
+//      so whoever reads a version comes before whoever changes it.
+//   4. Pinned: what the running Calls read and make. Nothing else, however long the chain.
+//
+// Not safe for use by several threads at once.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/cost/density_split.hpp"
+#include "core/engine/evicting_pool.hpp"
+#include "core/engine/world.hpp"
+#include "core/lineage/graph.hpp"
+#include "core/policy/policy.hpp"
+#include "core/pool/pool.hpp"
+
+namespace coop {
+
+struct EngineOptions {
+  // Bounds on lineage: a Value this many Calls away from a Source becomes one, ...
+  std::uint32_t most_depth = 2000;
+  // ... and of Calls that only exist to make others' inputs again, no more than this many are kept.
+  std::size_t most_hidden_calls = 65536;
+  // How often one Call may be run again for a single request before it counts as out of memory.
+  std::uint32_t most_runs = 32;
+};
+
+// A storage that an operator writes.
+struct Write {
+  StorageId storage;
+  bool reads_old = true;  // false: all of it is overwritten, whatever it was
+};
+
+// What an operator made.
+struct NewOutput {
+  BlockId block;
+  Token storage = 0;
+  Bytes bytes = 0;
+  bool is_source = false;  // cannot be made again even though the Call can
+};
+
+struct CallResult {
+  Token token = 0;  // the world's record of the Call; forgotten at once if it is of no use
+  double cost = 0;  // nanoseconds that it took
+  bool is_replayable = false;
+  std::span<const NewOutput> outputs;
+};
+
+// An operator between begin_call and end_call or abort_call. The storages it uses must not be released
+// before that.
+struct RunningCall {
+  std::vector<Graph::Input> inputs;  // the versions that it reads, which are held
+  struct Written {
+    StorageId storage;
+    ValueId before;   // the version that it overwrites, which is held
+    ValueId version;  // the one that it writes
+    BlockId aside;    // a copy of `before`, for others that are made from it
+    BlockId fresh;    // memory for a storage that was evicted and is overwritten without being read
+    bool reads_old = true;
+  };
+  std::vector<Written> writes;
+  std::vector<BlockId> pins;
+};
+
+struct EngineStats {
+  std::uint64_t calls = 0;
+  std::uint64_t replays = 0;
+  double base_ns = 0;                // cost of Calls run for the first time
+  double replay_ns = 0;              // cost of Calls run again
+  std::uint32_t deepest_replay = 0;  // Calls in the longest single replay
+  std::uint64_t cuts = 0;            // Values made Sources to bound or end a lineage
+  std::uint64_t copies_aside = 0;
+  Bytes held_by_lineage = 0;  // in Sources that no storage has any more
+};
+
+class Engine final : private BlockOwner, private GraphListener {
+ public:
+  Engine(Pool& pool, Policy& policy, World& world, const EngineOptions& options = {},
+         WallClock clock = steady_clock_ns);
+
+  // Contents that come from outside: a parameter, a batch. The block is from allocate().
+  StorageId add_source(Token storage, Bytes bytes, BlockId block);
+
+  RunningCall begin_call(std::span<const StorageId> reads, std::span<const Write> writes);
+  // The new storages, in the order of result.outputs. If it throws (InvalidArgument, bad_alloc), nothing
+  // has changed, and abort_call is to be called.
+  std::vector<StorageId> end_call(RunningCall& call, const CallResult& result);
+  // The operator failed. What it was to change may have been changed, and counts as written. What was
+  // evicted, and would have been overwritten without being read, is what it was.
+  void abort_call(RunningCall& call) noexcept;
+
+  // A pinned block, for an output or as a workspace; evicts where it must. Whoever allocates it frees
+  // it, or hands it over with end_call or from World::replay. `cost`: of what it is for, if known.
+  BlockId allocate(Bytes bytes, double cost = 0);
+  void free(BlockId block) noexcept;
+
+  // The program has no more use for it.
+  void release(StorageId storage) noexcept;
+  // Resident, and a Source from now on, until it is released. For contents that are seen from outside.
+  void export_storage(StorageId storage);
+  // Resident at this moment.
+  void make_resident(StorageId storage);
+  // Evicts everything that may be evicted.
+  void evict_all();
+
+  [[nodiscard]] bool is_resident(StorageId storage) const;
+  [[nodiscard]] const Graph& graph() const { return graph_; }
+  [[nodiscard]] const Pool& pool() const { return pool_; }
+  [[nodiscard]] const EngineStats& stats() const { return stats_; }
+  [[nodiscard]] const EvictionStats& eviction_stats() const { return evicting_.stats(); }
+  [[nodiscard]] double now() const { return now_; }
+
+  // O(n). Throws InternalError where an invariant does not hold.
+  void validate() const;
+
+ private:
+  friend class Replay;
+
+  // BlockOwner
+  void evict(BlockId block) override;
+  void relocate(BlockId block, Bytes from, Bytes to, Bytes bytes) override;
+  // GraphListener
+  void value_goes(ValueId id, const Value& value) noexcept override;
+  void call_goes(CallId id, const Call& call) noexcept override;
+
+  [[nodiscard]] ValueId current_of(StorageId storage) const;
+  void bring_back(std::span<const ValueId> targets, std::vector<BlockId>& pins);
+  void pin(BlockId block, std::vector<BlockId>& pins);
+  void unpin_all(std::vector<BlockId>& pins) noexcept;
+  void place(ValueId value, BlockId block);
+  void take_block(ValueId value) noexcept;
+  void publish(ValueId value);
+  void finish(RunningCall& call) noexcept;
+
+  // Writes and the bounds of lineage (write_barrier.cpp)
+  void prepare_writes(std::span<const Write> writes, RunningCall& call);
+  void begin_write(RunningCall::Written& write, std::uint32_t output, RunningCall& call) noexcept;
+  BlockId protect(std::span<const ValueId> descendants, ValueId source);
+  [[nodiscard]] std::vector<ValueId> current_descendants(ValueId value);
+  void make_sources(std::span<const ValueId> values);
+  void note_orphan(ValueId source) noexcept;
+  void bound_lineage();
+
+  Pool& pool_;
+  Policy& policy_;
+  World& world_;
+  EngineOptions options_;
+  EvictingPool evicting_;
+  Graph graph_;
+  DensitySplit density_;
+  EngineStats stats_;
+  double now_ = 0;
+  std::uint64_t replays_begun_ = 0;
+  std::uint64_t walks_begun_ = 0;
+  std::vector<ValueId> value_of_;  // by BlockId::index(); none: workspace, or not yet handed over
+  std::vector<ValueId> orphans_;   // Sources that lost their storage
+};
+
+}  // namespace coop

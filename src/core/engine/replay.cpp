@@ -1,0 +1,233 @@
+#include "core/engine/replay.hpp"
+
+#include <algorithm>
+
+#include "core/base/check.hpp"
+
+namespace coop {
+
+Replay::Replay(Engine& engine, std::span<const ValueId> targets, std::vector<BlockId>& pins)
+    : engine_(engine),
+      graph_(engine.graph_),
+      targets_(targets),
+      pins_(pins),
+      number_(++engine.replays_begun_) {
+  touched_.reserve(targets.size());
+  pins_.reserve(pins_.size() + targets.size());
+}
+
+Replay::~Replay() {
+  for (const ValueId id : touched_) {
+    if (!graph_.values().contains(id)) continue;
+    Value& value = graph_.values()[id];
+    value.wanted = 0;
+    value.is_target = false;
+    drop_scratch(id);
+    if (value.is_resident()) engine_.publish(id);
+  }
+}
+
+void Replay::run() {
+  for (const ValueId id : targets_) {
+    Value& value = graph_.values()[id];
+    if (value.is_target) continue;
+    touched_.push_back(id);
+    value.is_target = true;
+    if (value.is_resident()) engine_.pin(value.block, pins_);
+  }
+  for (const ValueId id : targets_) plan(id);
+
+  while (!agenda_.empty()) {
+    const CallId call = agenda_.top().second;
+    if (!is_needed(graph_.calls()[call])) {
+      agenda_.pop();
+      unplan(call);
+    } else if (!plan_missing_inputs(call)) {
+      agenda_.pop();
+      run_call(call);
+    }
+  }
+  engine_.stats_.deepest_replay = std::max(engine_.stats_.deepest_replay, ran_);
+}
+
+// --- planning ---
+
+void Replay::plan(ValueId missing) {
+  std::vector<ValueId> stack{missing};
+  while (!stack.empty()) {
+    const ValueId id = stack.back();
+    stack.pop_back();
+    if (graph_.values()[id].is_resident()) continue;
+    const CallId call_id = graph_.values()[id].producer;
+    COOP_CHECK(call_id);  // a Source that is not resident is lost
+    Call& call = graph_.calls()[call_id];
+    if (call.planned_by == number_) continue;
+    agenda_.emplace(call.sequence, call_id);
+    call.planned_by = number_;
+    if (call.runs_in != number_) {
+      call.runs_in = number_;
+      call.runs = 0;
+    }
+    graph_.for_each_input(call, [&](const Edge& edge) {
+      touched_.push_back(edge.value);
+      stack.push_back(edge.value);
+      Value& input = graph_.values()[edge.value];
+      if (++input.wanted == 1 && input.is_resident()) engine_.publish(edge.value);
+    });
+  }
+}
+
+void Replay::unplan(CallId call_id) noexcept {
+  Call& call = graph_.calls()[call_id];
+  call.planned_by = 0;
+  graph_.for_each_input(call, [&](const Edge& edge) {
+    Value& input = graph_.values()[edge.value];
+    if (--input.wanted > 0) return;
+    drop_scratch(edge.value);
+    if (input.is_resident()) engine_.publish(edge.value);
+  });
+}
+
+// A past Value has memory only while somebody is going to read it.
+void Replay::drop_scratch(ValueId id) noexcept {
+  const Value& value = graph_.values()[id];
+  const bool is_scratch = value.is_resident() && !value.is_current && !value.is_source();
+  if (is_scratch && value.wanted == 0) engine_.take_block(id);
+}
+
+bool Replay::is_needed(const Call& call) const {
+  bool is_needed = false;
+  graph_.for_each_output(call, [&](ValueId, const Value& value) {
+    if (!value.is_resident() && (value.wanted > 0 || value.is_target)) is_needed = true;
+  });
+  return is_needed;
+}
+
+bool Replay::plan_missing_inputs(CallId call_id) {
+  std::vector<ValueId> missing;
+  graph_.for_each_input(graph_.calls()[call_id], [&](const Edge& edge) {
+    if (!graph_.values()[edge.value].is_resident()) missing.push_back(edge.value);
+  });
+  for (const ValueId id : missing) plan(id);
+  return !missing.empty();
+}
+
+double Replay::cost_of(Engine& engine, std::span<const ValueId> targets) {
+  Graph& graph = engine.graph_;
+  const std::uint64_t number = ++engine.replays_begun_;
+  double cost = 0;
+  std::vector<ValueId> stack(targets.begin(), targets.end());
+  while (!stack.empty()) {
+    const Value& value = graph.values()[stack.back()];
+    stack.pop_back();
+    if (value.is_resident()) continue;
+    Call& call = graph.calls()[value.producer];
+    if (call.planned_by == number) continue;
+    call.planned_by = number;
+    cost += call.cost;
+    graph.for_each_input(call, [&](const Edge& edge) { stack.push_back(edge.value); });
+  }
+  return cost;
+}
+
+// --- running ---
+
+namespace {
+
+// What one Call needs while it runs; given back whatever happens.
+struct Held {
+  explicit Held(Pool& owner) : pool(owner) {}
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+  ~Held() {
+    for (const BlockId block : pinned) {
+      if (pool.contains(block)) pool.unpin(block);
+    }
+    for (const BlockId block : owned) static_cast<void>(pool.free(block));
+  }
+  Pool& pool;
+  std::vector<BlockId> pinned;
+  std::vector<BlockId> owned;  // blocks that are nobody's yet
+};
+
+}  // namespace
+
+void Replay::run_call(CallId call_id) {
+  Call& call = graph_.calls()[call_id];
+  if (++call.runs > engine_.options_.most_runs) {
+    throw OutOfMemory(
+        report_memory(engine_.pool_, 0),
+        "what an operator needs again does not fit together with what it is made from");
+  }
+  Held held(engine_.pool_);
+  std::vector<BlockId> outputs(call.outputs);
+  std::vector<std::pair<ValueId, BlockId>> claimed;
+  std::vector<Edge> edges;
+  graph_.for_each_input(call, [&](const Edge& edge) { edges.push_back(edge); });
+  held.pinned.reserve(edges.size());
+  held.owned.reserve(edges.size());
+
+  for (const Edge& edge : edges) {
+    const BlockId block = graph_.values()[edge.value].block;
+    engine_.pool_.pin(block);
+    held.pinned.push_back(block);
+  }
+  for (const Edge& edge : edges) {
+    if (!edge.is_mutated) continue;
+    claimed.emplace_back(edge.value, claim_for_mutation(edge.value, held.owned));
+    outputs[edge.mutated_output] = claimed.back().second;
+  }
+  std::vector<BlockId> inputs;
+  for (const Edge& edge : edges) {
+    // Whoever changes a Value and reads it besides reads what it changes.
+    const auto own = std::find_if(claimed.begin(), claimed.end(),
+                                  [&](const auto& claim) { return claim.first == edge.value; });
+    inputs.push_back(own == claimed.end() ? graph_.values()[edge.value].block : own->second);
+  }
+  engine_.world_.replay(call.token, inputs, outputs);
+
+  ++ran_;
+  ++engine_.stats_.replays;
+  engine_.stats_.replay_ns += call.cost;
+  engine_.now_ += call.cost;
+  held.owned.clear();
+  deliver(call_id, outputs);
+  unplan(call_id);
+}
+
+// Takes the Value's block away from it, to be changed: a version that was changed where it was is past,
+// and nobody reads it after whoever changed it. Pinned.
+BlockId Replay::claim_for_mutation(ValueId id, std::vector<BlockId>& owned) noexcept {
+  Value& value = graph_.values()[id];
+  COOP_CHECK(!value.is_current && !value.is_source());
+  const BlockId block = value.block;
+  value.block = {};
+  engine_.value_of_[block.index()] = {};
+  engine_.pool_.set_tenure(block, Tenure::kStays);
+  engine_.pool_.pin(block);
+  owned.push_back(block);
+  return block;
+}
+
+void Replay::deliver(CallId call_id, std::span<const BlockId> outputs) {
+  for (std::uint32_t i = 0; i < outputs.size(); ++i) {
+    const BlockId block = outputs[i];
+    COOP_CHECK(engine_.pool_.contains(block));
+    ValueId receiver;
+    graph_.for_each_output(graph_.calls()[call_id], [&](ValueId id, const Value& value) {
+      const bool is_wanted = value.is_current || value.wanted > 0;
+      if (value.output == i && !value.is_resident() && is_wanted) receiver = id;
+    });
+    if (!receiver) {
+      engine_.free(block);
+      continue;
+    }
+    engine_.place(receiver, block);
+    const Value& value = graph_.values()[receiver];
+    if (value.is_current) engine_.world_.attach(graph_.storages()[value.storage].token, block);
+    if (value.is_target) engine_.pin(block, pins_);
+    engine_.pool_.unpin(block);
+  }
+}
+
+}  // namespace coop

@@ -1,0 +1,67 @@
+#pragma once
+
+// Makes Values resident by running Calls again.
+//
+// Note [Replay]
+//
+// 1. Close over what is missing, with an explicit stack: the Calls that made it, and those that made
+//    what they read, back to what is resident.
+// 2. Run them in the order in which they were recorded. That order is always right: a Call comes after
+//    all that it reads was made, and before whoever changed what it reads.
+// 3. Pinned are the inputs of the Call that runs, and targets that are there. What was brought back and
+//    will still be read is *wanted*: it may be evicted, but last.
+// 4. If something wanted had to go, its Call is planned again when its reader comes up: it was recorded
+//    earlier, so it comes first. Each Call may run only so often; beyond that it is out of memory.
+// 5. A past Value lives in scratch, a block of its own, until its last planned reader has run. Whoever
+//    changes a Value where it is comes last of its readers, and gets that scratch.
+//
+// Whatever throws: scratch is freed, pins are given back, what was attached stays attached.
+
+#include <cstdint>
+#include <queue>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "core/engine/engine.hpp"
+
+namespace coop {
+
+class Replay {
+ public:
+  // Targets are added to `pins` once for each time they are named.
+  Replay(Engine& engine, std::span<const ValueId> targets, std::vector<BlockId>& pins);
+  Replay(const Replay&) = delete;
+  Replay& operator=(const Replay&) = delete;
+  ~Replay();
+
+  void run();
+  // Nanoseconds that it would take.
+  [[nodiscard]] static double cost_of(Engine& engine, std::span<const ValueId> targets);
+
+ private:
+  using Planned = std::pair<std::uint64_t, CallId>;  // by sequence
+  struct Later {
+    bool operator()(const Planned& a, const Planned& b) const { return a.first > b.first; }
+  };
+
+  void plan(ValueId missing);
+  void unplan(CallId call) noexcept;
+  [[nodiscard]] bool is_needed(const Call& call) const;
+  [[nodiscard]] bool plan_missing_inputs(CallId call);
+  void run_call(CallId call);
+  BlockId claim_for_mutation(ValueId value, std::vector<BlockId>& owned) noexcept;
+  void deliver(CallId call, std::span<const BlockId> outputs);
+  void drop_scratch(ValueId value) noexcept;
+
+  Engine& engine_;
+  Graph& graph_;
+  std::span<const ValueId> targets_;
+  std::vector<BlockId>& pins_;
+  std::uint64_t number_;
+  std::priority_queue<Planned, std::vector<Planned>, Later> agenda_;
+  std::vector<ValueId> touched_;  // whose `wanted` or `is_target` this replay has set
+  std::uint32_t ran_ = 0;
+};
+
+}  // namespace coop

@@ -1,0 +1,40 @@
+#pragma once
+
+// The world that the engine drives: PyTorch, or the simulator, or a test. The engine decides what is
+// dropped and when it is made again; the world has the contents.
+
+#include <span>
+
+#include "core/base/bytes.hpp"
+#include "core/lineage/graph.hpp"
+#include "core/pool/pool.hpp"
+
+namespace coop {
+
+class World {
+ public:
+  World() = default;
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+  virtual ~World() = default;
+
+  // Runs a Call again. `inputs` are the blocks of what it read, in its order. An input that the Call
+  // changes where it is comes in a block of its own, free to be changed; the output in question is
+  // that same block. Every other output goes into a block from Engine::allocate. All must be filled in,
+  // also those that nobody wants any more; the engine frees them. May throw: blocks that were allocated
+  // and not yet handed over are then the world's to free.
+  virtual void replay(Token call, std::span<const BlockId> inputs, std::span<BlockId> outputs) = 0;
+
+  // The storage's contents are in this block (again, or for the first time).
+  virtual void attach(Token storage, BlockId block) noexcept = 0;
+  // The storage has no memory until attach is called again.
+  virtual void detach(Token storage) noexcept = 0;
+  virtual void copy(BlockId from, BlockId to, Bytes bytes) = 0;
+  // Copies a block's contents further to the left, where the two places may overlap. `storage` is
+  // whose contents they are, or null if nobody can see them.
+  virtual void relocate(const Token* storage, BlockId block, Bytes from, Bytes to, Bytes bytes) = 0;
+  // The Call will not be run again.
+  virtual void forget(Token call) noexcept = 0;
+};
+
+}  // namespace coop

@@ -1,0 +1,347 @@
+// Cases that look harmless, written out; the random programs of engine_property_test.cpp find the rest.
+#include "core/engine/engine.hpp"
+
+#include <cmath>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "core/base/errors.hpp"
+#include "support/hash_world.hpp"
+
+namespace coop {
+namespace {
+
+using testing::Content;
+using testing::HashOp;
+using testing::HashWorld;
+
+// A program written down: tensors of one size, operators with one name each.
+class Program {
+ public:
+  explicit Program(Grains grains, const EngineOptions& options = {})
+      : policy_(make_policy("coop")),
+        pool_({.bytes = to_bytes(grains), .small_limit = 0}, backing_),
+        world_(pool_.bytes()),
+        engine_(pool_, *policy_, world_, options) {
+    world_.set_engine(engine_, pool_);
+  }
+
+  struct Tensor {
+    StorageId storage;
+    Token token = 0;
+  };
+
+  Tensor source(Content content) {
+    const BlockId block = engine_.allocate(kSize);
+    world_.write(block, content);
+    const Token token = world_.new_storage();
+    return {engine_.add_source(token, kSize, block), token};
+  }
+
+  // One new tensor from these.
+  Tensor make(Content name, const std::vector<Tensor>& reads) {
+    return run(name, reads, {}, 1).at(0);
+  }
+  void change(Content name, const Tensor& target, const std::vector<Tensor>& reads = {}) {
+    run(name, reads, {{target.storage, true}}, 0, {target});
+  }
+  void overwrite(Content name, const Tensor& target, const std::vector<Tensor>& reads) {
+    run(name, reads, {{target.storage, false}}, 0, {target});
+  }
+  std::vector<Tensor> run(Content name, const std::vector<Tensor>& reads,
+                          const std::vector<Write>& writes, std::size_t made,
+                          const std::vector<Tensor>& written = {}) {
+    std::vector<StorageId> storages;
+    for (const Tensor& tensor : reads) storages.push_back(tensor.storage);
+    RunningCall call = engine_.begin_call(storages, writes);
+    HashOp op{.salt = name, .cost = 100};
+    for (const Write& write : writes) op.overwrites.push_back(write.reads_old ? 0 : kSize);
+    std::vector<NewOutput> outputs;
+    for (std::size_t i = 0; i < made; ++i) {
+      outputs.push_back({.block = engine_.allocate(kSize, op.cost),
+                         .storage = world_.new_storage(),
+                         .bytes = kSize});
+      op.makes.push_back(kSize);
+    }
+    std::vector<Content> inputs;
+    for (const Tensor& tensor : reads) inputs.push_back(now(tensor));
+    for (std::size_t i = 0; i < writes.size(); ++i) {
+      if (writes[i].reads_old) inputs.push_back(now(written[i]));
+    }
+    for (std::size_t i = 0; i < writes.size(); ++i) {
+      world_.write(*world_.block_of(written[i].token), HashWorld::result_of(op, inputs, i));
+    }
+    for (std::size_t i = 0; i < made; ++i) {
+      world_.write(outputs[i].block, HashWorld::result_of(op, inputs, writes.size() + i));
+    }
+    const Token token = world_.remember(std::move(op));
+    const auto made_storages = engine_.end_call(
+        call, {.token = token, .cost = 100, .is_replayable = true, .outputs = outputs});
+    std::vector<Tensor> tensors;
+    for (std::size_t i = 0; i < made; ++i)
+      tensors.push_back({made_storages[i], outputs[i].storage});
+    return tensors;
+  }
+
+  void release(const Tensor& tensor) {
+    engine_.release(tensor.storage);
+    world_.drop_storage(tensor.token);
+  }
+
+  // What it holds, brought back if need be.
+  Content read(const Tensor& tensor) {
+    engine_.make_resident(tensor.storage);
+    return now(tensor);
+  }
+
+  // What an operator makes of contents.
+  static Content result(Content name, const std::vector<Content>& inputs, std::size_t output = 0) {
+    return HashWorld::result_of({.salt = name}, inputs, output);
+  }
+
+  Engine& engine() { return engine_; }
+  HashWorld& world() { return world_; }
+  Pool& pool() { return pool_; }
+
+ private:
+  static constexpr Bytes kSize = kGrainBytes;
+
+  Content now(const Tensor& tensor) { return world_.read(*world_.block_of(tensor.token)); }
+
+  FakeBacking backing_;
+  std::unique_ptr<Policy> policy_;
+  Pool pool_;
+  HashWorld world_;
+  Engine engine_;
+};
+
+TEST(Engine, ReadersOfAVersionComeBeforeWhoeverChangedIt) {
+  // y = f(x); x.relu_(): both evicted, both wanted.
+  Program program(16);
+  const auto source = program.source(1);
+  const auto x = program.make(2, {source});
+  const auto y = program.make(3, {x});
+  program.change(4, x);
+  const Content old_x = Program::result(2, {1});
+  program.engine().evict_all();
+  EXPECT_EQ(program.read(y), Program::result(3, {old_x}));
+  EXPECT_EQ(program.read(x), Program::result(4, {old_x}));
+  program.engine().evict_all();
+  EXPECT_EQ(program.read(x), Program::result(4, {old_x}));
+  EXPECT_EQ(program.read(y), Program::result(3, {old_x}));
+  program.engine().validate();
+}
+
+TEST(Engine, AThousandChangesInALoop) {
+  Program program(16);
+  const auto source = program.source(1);
+  const auto x = program.make(2, {source});
+  Content expected = Program::result(2, {1});
+  for (int i = 0; i < 1000; ++i) {
+    program.change(3, x);
+    expected = Program::result(3, {expected});
+  }
+  program.engine().evict_all();
+  EXPECT_EQ(program.read(x), expected);
+}
+
+TEST(Engine, ABufferThatIsOverwrittenEachStepHasNoHistory) {
+  Program program(16);
+  const auto buffer = program.source(1);
+  for (Content step = 0; step < 1000; ++step) {
+    const auto batch = program.source(step);
+    const auto x = program.make(2, {batch});
+    program.overwrite(3, buffer, {x});
+    program.release(x);
+    program.release(batch);
+    program.engine().evict_all();
+  }
+  EXPECT_EQ(program.read(buffer), Program::result(3, {Program::result(2, {999})}));
+  EXPECT_LE(program.engine().graph().calls().size(), 4U);
+  EXPECT_LE(program.engine().graph().values().size(), 6U);
+}
+
+TEST(Engine, AnOperatorThatReadsWhatItChanges) {
+  // x.add_(x)
+  Program program(16);
+  const auto source = program.source(1);
+  const auto x = program.make(2, {source});
+  program.run(3, {x}, {{x.storage, true}}, 0, {x});
+  program.engine().evict_all();
+  const Content old = Program::result(2, {1});
+  EXPECT_EQ(program.read(x), Program::result(3, {old, old}));
+}
+
+TEST(Engine, OneOfTwoOutputsIsDead) {
+  Program program(16);
+  const auto source = program.source(1);
+  const auto both = program.run(2, {source}, {}, 2);
+  program.release(both[0]);
+  program.engine().evict_all();
+  EXPECT_EQ(program.read(both[1]), Program::result(2, {1}, 1));
+}
+
+TEST(Engine, AParameterIsUsedUpdatedAndUsedAgainBeforeBackward) {
+  Program program(16);
+  const auto weight = program.source(1);
+  const auto first = program.make(2, {weight});
+  program.engine().evict_all();
+  program.change(3, weight);
+  const auto second = program.make(2, {weight});
+  program.engine().evict_all();
+  EXPECT_EQ(program.read(first), Program::result(2, {1}));
+  EXPECT_EQ(program.read(second), Program::result(2, {Program::result(3, {1})}));
+}
+
+TEST(Engine, AnOperatorThatChangesASourceGivesSources) {
+  // A running statistic is updated besides an output being made: that cannot be done twice.
+  Program program(16);
+  const auto statistic = program.source(1);
+  const auto x = program.source(2);
+  const auto y = program.run(3, {x}, {{statistic.storage, true}}, 1, {statistic}).at(0);
+  program.engine().evict_all();
+  EXPECT_TRUE(program.engine().is_resident(y.storage));
+  EXPECT_EQ(program.read(statistic), Program::result(3, {2, 1}, 0));
+  EXPECT_EQ(program.read(y), Program::result(3, {2, 1}, 1));
+}
+
+TEST(Engine, OneKeptOutputDoesNotCostAWholeForwardPass) {
+  // The copy of a small source is cheaper than a long recomputation.
+  Program program(64);
+  const auto weight = program.source(1);
+  Content expected = 1;
+  Program::Tensor x = program.make(2, {weight});
+  expected = Program::result(2, {expected});
+  for (int i = 0; i < 50; ++i) {
+    const auto next = program.make(3, {x});
+    program.release(x);
+    x = next;
+    expected = Program::result(3, {expected});
+  }
+  program.engine().evict_all();
+  program.change(4, weight);
+  EXPECT_EQ(program.engine().stats().copies_aside, 1U);
+  EXPECT_EQ(program.engine().stats().replays, 0U);
+  EXPECT_GT(program.engine().stats().held_by_lineage, 0U);
+  EXPECT_EQ(program.read(x), expected);
+  program.release(x);
+  EXPECT_EQ(program.engine().stats().held_by_lineage, 0U);
+}
+
+TEST(Engine, AMillionEvictedValuesComeBackWithoutRecursionAndWithFewPins) {
+  EngineOptions options;
+  options.most_depth = 2'000'000;
+  options.most_hidden_calls = 2'000'000;
+  Program program(12, options);
+  const auto source = program.source(1);
+  Content expected = 1;
+  Program::Tensor x = source;
+  constexpr int kLength = 1'000'000;
+  for (int i = 0; i < kLength; ++i) {
+    const auto next = program.make(2, {x});
+    expected = Program::result(2, {expected});
+    if (i > 0) program.release(x);
+    x = next;
+  }
+  program.engine().evict_all();
+  EXPECT_EQ(program.read(x), expected);
+  EXPECT_EQ(program.engine().stats().deepest_replay, static_cast<std::uint32_t>(kLength));
+  program.release(x);  // and goes without recursion
+  EXPECT_EQ(program.engine().graph().calls().size(), 0U);
+}
+
+TEST(Engine, TenThousandStepsWithACarriedStateLeaveMemoryFlat) {
+  EngineOptions options;
+  options.most_depth = 100;
+  Program program(32, options);
+  auto hidden = program.source(0);
+  Content expected = 0;
+  std::size_t calls = 0;
+  std::size_t values = 0;
+  for (Content step = 0; step < 10'000; ++step) {
+    const auto batch = program.source(step);
+    const auto next = program.make(2, {hidden, batch});
+    expected = Program::result(2, {expected, step});
+    program.release(hidden);
+    program.release(batch);
+    hidden = next;
+    calls = std::max(calls, program.engine().graph().calls().size());
+    values = std::max(values, program.engine().graph().values().size());
+  }
+  EXPECT_LE(calls, 100U);
+  EXPECT_LE(values, 210U);
+  EXPECT_EQ(program.read(hidden), expected);
+}
+
+TEST(Engine, ALossSummedOverAThousandBatchesKeepsNoThousandGraphs) {
+  EngineOptions options;
+  options.most_hidden_calls = 64;
+  Program program(64, options);
+  const auto weight = program.source(7);
+  const auto batch = program.source(8);
+  auto total = program.source(0);
+  Content expected = 0;
+  for (int step = 0; step < 1000; ++step) {
+    Program::Tensor x = batch;
+    Content content = 8;
+    for (int layer = 0; layer < 10; ++layer) {
+      const auto next = program.make(2, {x, weight});
+      content = Program::result(2, {content, 7});
+      if (layer > 0) program.release(x);
+      x = next;
+    }
+    const auto sum = program.make(3, {total, x});
+    expected = Program::result(3, {expected, content});
+    program.release(total);
+    program.release(x);
+    total = sum;
+    ASSERT_LE(program.engine().graph().calls().size(), 100U);
+  }
+  EXPECT_EQ(program.read(total), expected);
+}
+
+TEST(Engine, WhatIsExportedStays) {
+  Program program(16);
+  const auto source = program.source(1);
+  const auto x = program.make(2, {source});
+  program.engine().evict_all();
+  program.engine().export_storage(x.storage);
+  program.engine().evict_all();
+  EXPECT_TRUE(program.engine().is_resident(x.storage));
+  program.change(3, x);
+  program.engine().evict_all();
+  EXPECT_TRUE(program.engine().is_resident(x.storage)) << "whatever is written to it later";
+  EXPECT_EQ(program.read(x), Program::result(3, {Program::result(2, {1})}));
+  program.overwrite(4, x, {source});
+  program.engine().evict_all();
+  EXPECT_TRUE(program.engine().is_resident(x.storage)) << "even if that could be made again";
+  EXPECT_EQ(program.read(x), Program::result(4, {1}));
+}
+
+TEST(Engine, BadResultsAreAnErrorAndChangeNothing) {
+  Program program(16);
+  const auto x = program.source(1);
+  const std::vector<StorageId> reads{x.storage};
+  RunningCall call = program.engine().begin_call(reads, {});
+  EXPECT_THROW(program.engine().end_call(call, {.cost = std::nan("")}), InvalidArgument);
+  const std::vector<NewOutput> outputs{{.block = {}, .storage = 1, .bytes = 512}};
+  EXPECT_THROW(program.engine().end_call(call, {.cost = 1, .outputs = outputs}), InvalidArgument);
+  program.engine().abort_call(call);
+  program.engine().validate();
+  EXPECT_EQ(program.read(x), 1U);
+}
+
+TEST(Engine, UnknownStoragesAreAnErrorAndChangeNothing) {
+  Program program(16);
+  const auto x = program.source(1);
+  program.release(x);
+  const std::vector<StorageId> reads{x.storage};
+  EXPECT_THROW(program.engine().begin_call(reads, {}), InvalidArgument);
+  EXPECT_THROW(program.engine().make_resident(x.storage), InvalidArgument);
+  EXPECT_THROW(program.engine().export_storage({}), InvalidArgument);
+  program.engine().validate();
+}
+
+}  // namespace
+}  // namespace coop
