@@ -2,6 +2,9 @@
 
 // A random program on the hash world, and beside it what its storages would hold without a budget.
 
+#include <algorithm>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "core/engine/engine.hpp"
@@ -154,113 +157,160 @@ class RandomProgram {
     }
   }
 
-  void run_operator() {
+  // An operator to be run: what it reads and writes, as positions in live_.
+  struct Plan {
     std::vector<std::size_t> reads;
-    for (int n = random().between(0, 3); n > 0; --n) reads.push_back(pick());
     std::vector<std::size_t> writes;
-    std::vector<Write> engine_writes;
-    HashOp op{.salt = random().next()};
-    const double kind = random().unit();
-    if (kind < 0.35) {
+    std::vector<bool> reads_old;  // of each write
+    HashOp op;
+    bool is_replayable = true;
+  };
+
+  Plan draw_operator() {
+    Plan plan;
+    plan.op.salt = random().next();
+    for (int n = random().between(0, 3); n > 0; --n) plan.reads.push_back(pick());
+    if (random().chance(0.35)) {
       for (int n = random().chance(0.2) ? 2 : 1; n > 0; --n) {
         const std::size_t target = pick();
-        if (std::find(writes.begin(), writes.end(), target) != writes.end()) continue;
+        if (std::find(plan.writes.begin(), plan.writes.end(), target) != plan.writes.end())
+          continue;
         const bool reads_old = random().chance(0.7);
-        writes.push_back(target);
-        engine_writes.push_back({live_[target].storage, reads_old});
-        op.overwrites.push_back(reads_old ? 0 : live_[target].bytes);
-        ++(reads_old ? counts.in_place : counts.overwritten);
+        plan.writes.push_back(target);
+        plan.reads_old.push_back(reads_old);
+        plan.op.overwrites.push_back(reads_old ? 0 : live_[target].bytes);
       }
     }
-    const int made = writes.empty() ? random().between(1, 3) : random().between(0, 1);
-    for (int i = 0; i < made; ++i) op.makes.push_back(draw_bytes());
-    op.cost = 1 + 1000 * random().unit();
-    op.is_random = random().chance(0.1);
-    const bool is_replayable = random().chance(0.9);
+    const int made = plan.writes.empty() ? random().between(1, 3) : random().between(0, 1);
+    for (int i = 0; i < made; ++i) plan.op.makes.push_back(draw_bytes());
+    plan.op.cost = 1 + 1000 * random().unit();
+    plan.op.is_random = random().chance(0.1);
+    plan.is_replayable = random().chance(0.9);
+    return plan;
+  }
 
-    std::vector<StorageId> engine_reads;
-    for (const std::size_t i : reads) engine_reads.push_back(live_[i].storage);
-    for (const std::size_t i : writes) {
-      const Value& value =
-          engine_.graph().values()[engine_.graph().storages()[live_[i].storage].current];
+  void note(const Plan& plan) {
+    case_.trace("operator%s%s:", plan.is_replayable ? "" : " (not replayable)",
+                plan.op.is_random ? " (random)" : "");
+    for (const std::size_t i : plan.reads) case_.trace(" reads %u", live_[i].storage.index());
+    for (std::size_t i = 0; i < plan.writes.size(); ++i) {
+      const Tensor& target = live_[plan.writes[i]];
+      case_.trace(" %s %u", plan.reads_old[i] ? "changes" : "overwrites", target.storage.index());
+      ++(plan.reads_old[i] ? counts.in_place : counts.overwritten);
+      const Graph& graph = engine_.graph();
+      const Value& value = graph.values()[graph.storages()[target.storage].current];
       if (value.is_source() && value.readers > 0) ++counts.sources_written;
     }
-    case_.trace("operator%s%s:", is_replayable ? "" : " (not replayable)",
-                op.is_random ? " (random)" : "");
-    for (const StorageId storage : engine_reads) case_.trace(" reads %u", storage.index());
-    for (const Write& write : engine_writes) {
-      case_.trace(" %s %u", write.reads_old ? "changes" : "overwrites", write.storage.index());
+    case_.trace(", makes %zu\n", plan.op.makes.size());
+  }
+
+  // Throws OutOfMemory.
+  RunningCall begin(const Plan& plan) {
+    std::vector<StorageId> reads;
+    for (const std::size_t i : plan.reads) reads.push_back(live_[i].storage);
+    std::vector<Write> writes;
+    for (std::size_t i = 0; i < plan.writes.size(); ++i) {
+      writes.push_back({live_[plan.writes[i]].storage, plan.reads_old[i]});
     }
-    case_.trace(", makes %d\n", made);
-    RunningCall call;
-    try {
-      call = engine_.begin_call(engine_reads, engine_writes);
-    } catch (const OutOfMemory&) {
-      ++counts.out_of_memory;
-      return;
-    }
+    return engine_.begin_call(reads, writes);
+  }
+
+  // Throws OutOfMemory, having freed what it had.
+  std::vector<NewOutput> allocate_outputs(const HashOp& op) {
     std::vector<NewOutput> outputs;
     try {
       for (const Bytes bytes : op.makes) {
-        outputs.push_back({.block = engine_.allocate(bytes, op.cost),
-                           .storage = world_.new_storage(),
-                           .bytes = bytes});
+        outputs.push_back({.block = engine_.allocate(bytes, op.cost), .bytes = bytes});
+        outputs.back().storage = world_.new_storage();
       }
     } catch (const OutOfMemory&) {
-      ++counts.out_of_memory;
       for (const NewOutput& output : outputs) {
         engine_.free(output.block);
         world_.drop_storage(output.storage);
       }
-      // The operator had begun to change what it writes where that was; nobody saw what it did to
-      // memory that was fresh.
-      for (std::size_t i = 0; i < writes.size(); ++i) {
-        const BlockId block = *world_.block_of(live_[writes[i]].token);
-        world_.write(block, 0);
-        if (!call.writes[i].fresh) live_[writes[i]].expected = 0;
-      }
-      engine_.abort_call(call);
+      throw;
+    }
+    return outputs;
+  }
+
+  // The operator fails when it had begun to change what it writes where that was; nobody sees what it
+  // did to memory that was fresh.
+  void fail(const Plan& plan, RunningCall& call) {
+    for (std::size_t i = 0; i < plan.writes.size(); ++i) {
+      Tensor& target = live_[plan.writes[i]];
+      world_.write(*world_.block_of(target.token), 0);
+      if (!call.writes[i].fresh) target.expected = 0;
+    }
+    engine_.abort_call(call);
+  }
+
+  // What it reads: as it is in memory, and as it is expected to be.
+  struct Inputs {
+    std::vector<Content> in_memory;
+    std::vector<Content> expected;
+  };
+  Inputs read_inputs(const Plan& plan) {
+    Inputs inputs;
+    const auto read = [&](std::size_t i) {
+      const auto block = world_.block_of(live_[i].token);
+      ASSERT_TRUE(block) << "an input is not there";
+      inputs.in_memory.push_back(world_.read(*block));
+      inputs.expected.push_back(live_[i].expected);
+    };
+    for (const std::size_t i : plan.reads) read(i);
+    for (std::size_t i = 0; i < plan.writes.size(); ++i) {
+      if (plan.reads_old[i]) read(plan.writes[i]);
+    }
+    return inputs;
+  }
+
+  void run_operator() {
+    Plan plan = draw_operator();
+    note(plan);
+    RunningCall call;
+    std::vector<NewOutput> outputs;
+    bool has_begun = false;
+    try {
+      call = begin(plan);
+      has_begun = true;
+      outputs = allocate_outputs(plan.op);
+    } catch (const OutOfMemory&) {
+      ++counts.out_of_memory;
+      if (has_begun) fail(plan, call);
       return;
     }
-    if (op.is_random) {
-      op.random_state = world_.random_state;
+    if (plan.op.is_random) {
+      plan.op.random_state = world_.random_state;
       world_.random_state = mix(world_.random_state, 1);
       ++counts.random;
     }
 
-    // The operator itself: it reads what is in memory; what is expected comes from what is expected.
-    std::vector<Content> in_memory;
-    std::vector<Content> expected;
-    const auto read = [&](std::size_t i) {
-      const auto block = world_.block_of(live_[i].token);
-      ASSERT_TRUE(block) << "an input is not there";
-      in_memory.push_back(world_.read(*block));
-      expected.push_back(live_[i].expected);
-    };
-    for (const std::size_t i : reads) read(i);
-    for (std::size_t i = 0; i < writes.size(); ++i) {
-      if (engine_writes[i].reads_old) read(writes[i]);
+    const Inputs inputs = read_inputs(plan);
+    for (std::size_t i = 0; i < plan.writes.size(); ++i) {
+      Tensor& target = live_[plan.writes[i]];
+      world_.write(*world_.block_of(target.token),
+                   HashWorld::result_of(plan.op, inputs.in_memory, i));
+      target.expected = HashWorld::result_of(plan.op, inputs.expected, i);
     }
-    for (std::size_t i = 0; i < writes.size(); ++i) {
-      world_.write(*world_.block_of(live_[writes[i]].token),
-                   HashWorld::result_of(op, in_memory, i));
-      live_[writes[i]].expected = HashWorld::result_of(op, expected, i);
-    }
-    std::vector<Content> made_contents;
+    std::vector<Tensor> made;
     for (std::size_t i = 0; i < outputs.size(); ++i) {
-      world_.write(outputs[i].block, HashWorld::result_of(op, in_memory, writes.size() + i));
-      made_contents.push_back(HashWorld::result_of(op, expected, writes.size() + i));
+      const std::size_t number = plan.writes.size() + i;
+      world_.write(outputs[i].block, HashWorld::result_of(plan.op, inputs.in_memory, number));
+      made.push_back({.token = outputs[i].storage,
+                      .bytes = outputs[i].bytes,
+                      .expected = HashWorld::result_of(plan.op, inputs.expected, number)});
     }
-    const double cost = op.cost;
-    const Token token = is_replayable ? world_.remember(std::move(op)) : 0;
-    const auto storages = engine_.end_call(
-        call, {.token = token, .cost = cost, .is_replayable = is_replayable, .outputs = outputs});
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
+    CallResult result{
+        .cost = plan.op.cost, .is_replayable = plan.is_replayable, .outputs = outputs};
+    if (plan.is_replayable) result.token = world_.remember(std::move(plan.op));
+    const auto storages = engine_.end_call(call, result);
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      made[i].storage = storages[i];
       case_.trace("  -> %u\n", storages[i].index());
-      live_.push_back({storages[i], outputs[i].storage, outputs[i].bytes, made_contents[i]});
+      live_.push_back(made[i]);
     }
     // Some outputs die at once.
-    if (!outputs.empty() && random().chance(0.2)) release(live_.size() - 1);
+    if (!made.empty() && random().chance(0.2)) release(live_.size() - 1);
   }
 
   Case& case_;

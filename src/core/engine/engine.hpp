@@ -96,7 +96,7 @@ class Engine final : private BlockOwner, private GraphListener {
          WallClock clock = steady_clock_ns);
 
   // Contents that come from outside: a parameter, a batch. The block is from allocate().
-  StorageId add_source(Token storage, Bytes bytes, BlockId block);
+  StorageId add_source(Token token, Bytes bytes, BlockId block);
 
   RunningCall begin_call(std::span<const StorageId> reads, std::span<const Write> writes);
   // The new storages, in the order of result.outputs. If it throws (InvalidArgument, bad_alloc), nothing
@@ -120,7 +120,7 @@ class Engine final : private BlockOwner, private GraphListener {
   // Evicts everything that may be evicted.
   void evict_all();
 
-  [[nodiscard]] bool is_resident(StorageId storage) const;
+  [[nodiscard]] bool is_resident(StorageId id) const;
   [[nodiscard]] const Graph& graph() const { return graph_; }
   [[nodiscard]] const Pool& pool() const { return pool_; }
   [[nodiscard]] const EngineStats& stats() const { return stats_; }
@@ -140,13 +140,13 @@ class Engine final : private BlockOwner, private GraphListener {
   void value_goes(ValueId id, const Value& value) noexcept override;
   void call_goes(CallId id, const Call& call) noexcept override;
 
-  [[nodiscard]] ValueId current_of(StorageId storage) const;
+  [[nodiscard]] ValueId current_of(StorageId id) const;
   void bring_back(std::span<const ValueId> targets, std::vector<BlockId>& pins);
   void pin(BlockId block, std::vector<BlockId>& pins);
   void unpin_all(std::vector<BlockId>& pins) noexcept;
-  void place(ValueId value, BlockId block);
-  void take_block(ValueId value) noexcept;
-  void publish(ValueId value);
+  void place(ValueId id, BlockId block);
+  void take_block(ValueId id) noexcept;
+  void publish(ValueId id);
   void finish(RunningCall& call) noexcept;
 
   // Writes and the bounds of lineage (write_barrier.cpp)
@@ -155,7 +155,7 @@ class Engine final : private BlockOwner, private GraphListener {
   BlockId protect(std::span<const ValueId> descendants, ValueId source);
   [[nodiscard]] std::vector<ValueId> current_descendants(ValueId value);
   void make_sources(std::span<const ValueId> values);
-  void note_orphan(ValueId source) noexcept;
+  void note_orphan(ValueId id) noexcept;
   void bound_lineage();
 
   Pool& pool_;

@@ -46,13 +46,13 @@ class Replay {
   };
 
   void plan(ValueId missing);
-  void unplan(CallId call) noexcept;
+  void unplan(CallId call_id) noexcept;
   [[nodiscard]] bool is_needed(const Call& call) const;
-  [[nodiscard]] bool plan_missing_inputs(CallId call);
-  void run_call(CallId call);
-  BlockId claim_for_mutation(ValueId value, std::vector<BlockId>& owned) noexcept;
-  void deliver(CallId call, std::span<const BlockId> outputs);
-  void drop_scratch(ValueId value) noexcept;
+  [[nodiscard]] bool plan_missing_inputs(CallId call_id);
+  void run_call(CallId call_id);
+  BlockId claim_for_mutation(ValueId id, std::vector<BlockId>& owned) noexcept;
+  void deliver(CallId call_id, std::span<const BlockId> outputs);
+  void drop_scratch(ValueId id) noexcept;
 
   Engine& engine_;
   Graph& graph_;

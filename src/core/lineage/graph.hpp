@@ -144,19 +144,19 @@ class Graph {
   ValueId add_output(CallId call, std::uint32_t output, StorageId storage, Bytes bytes,
                      BlockId block);
   // A Source turns out to be an output of this Call, which was recorded after it was written.
-  void adopt(CallId call, std::uint32_t output, ValueId source) noexcept;
-  void settle(CallId call) noexcept;
+  void adopt(CallId call_id, std::uint32_t output, ValueId id) noexcept;
+  void settle(CallId id) noexcept;
   // The storage's latest version is taken back; `before`, which is past, is current again.
   void restore(StorageId storage, ValueId before) noexcept;
 
   // --- letting go ---
 
   // The storage is gone; its contents are past.
-  void remove_storage(StorageId storage) noexcept;
+  void remove_storage(StorageId id) noexcept;
   void hold(ValueId value) noexcept { ++values_[value].holds; }
-  void unhold(ValueId value) noexcept;
+  void unhold(ValueId id) noexcept;
   // Makes a Source of it: it forgets the Call that made it.
-  void cut(ValueId value) noexcept;
+  void cut(ValueId id) noexcept;
 
   // --- looking ---
 
@@ -194,14 +194,14 @@ class Graph {
   void validate() const;
 
  private:
-  void hide(CallId call) noexcept;
-  void unhide(CallId call) noexcept;
-  void make_current(StorageId storage, ValueId value) noexcept;
-  void retire(ValueId value) noexcept;
-  void let_go(ValueId value) noexcept;
-  void doom_if_unneeded(ValueId value, ValueId& doomed) noexcept;
-  void leave_producer(ValueId value, ValueId& doomed) noexcept;
-  void erase_call(CallId call, ValueId& doomed) noexcept;
+  void hide(CallId id) noexcept;
+  void unhide(CallId id) noexcept;
+  void make_current(StorageId storage_id, ValueId value) noexcept;
+  void retire(ValueId id) noexcept;
+  void let_go(ValueId id) noexcept;
+  void doom_if_unneeded(ValueId id, ValueId& doomed) noexcept;
+  void leave_producer(ValueId id, ValueId& doomed) noexcept;
+  void erase_call(CallId id, ValueId& doomed) noexcept;
   void erase_doomed(ValueId doomed) noexcept;
 
   GraphListener& listener_;
