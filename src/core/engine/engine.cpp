@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "core/base/check.hpp"
 #include "core/base/errors.hpp"
@@ -137,8 +138,12 @@ StorageId Engine::add_source(Token token, Bytes bytes, BlockId block) {
 RunningCall Engine::begin_call(std::span<const StorageId> reads, std::span<const Write> writes) {
   std::vector<ValueId> targets;
   for (const StorageId storage : reads) targets.push_back(current_of(storage));
+  const std::uint64_t walk = ++walks_begun_;
   for (const Write& write : writes) {
     const ValueId current = current_of(write.storage);
+    if (std::exchange(graph_.values()[current].seen_by, walk) == walk) {
+      throw InvalidArgument("an operator names a storage that it writes twice");
+    }
     if (write.reads_old) targets.push_back(current);
   }
   bound_lineage();

@@ -16,6 +16,8 @@ constexpr std::size_t kSmallGroup = 8;
 
 // How far a sum may exceed the best window. Doubles hold sixteen digits; six of them go here.
 constexpr double kSumLimit = 1e6;
+// How wrong a difference of two sums may be, as part of the larger: 2^-53 for each piece between.
+constexpr double kRounding = 1e-12;
 
 constexpr auto kBit = [] {
   std::array<std::uint32_t, kHalf> bits{};
@@ -142,6 +144,11 @@ void WindowSearch::sum_up(std::size_t run_begin, std::size_t last) {
   summed_ = last;
 }
 
+// What the pieces [left, right) cost, less what rounding may have added.
+double WindowSearch::at_least_between(std::size_t left, std::size_t right) const {
+  return sum_[right] - sum_[left] - sum_[right] * kRounding;
+}
+
 void WindowSearch::restart_sum(std::size_t from, std::size_t last) {
   summed_ = 0;
   sum_up(from, last);
@@ -174,7 +181,7 @@ std::size_t WindowSearch::look_at_groups(std::size_t left, std::size_t right, st
     const std::size_t group_left = left;
     if (sum_[left] > kSumLimit * best_cost_) restart_sum(left, summed_);
     left += pieces_to(reach, &begin_[left + 1]);
-    if (sum_[right] - sum_[left] < best_cost_) look(group_left, right, group_end);
+    if (at_least_between(left, right) < best_cost_) look(group_left, right, group_end);
     right = group_end + 1;
   }
   return left;
@@ -184,13 +191,13 @@ void WindowSearch::look_closely(std::size_t left, std::size_t first, std::size_t
   for (std::size_t right = first; right <= last; ++right) {
     const Grains reach = begin_[right] - request_;
     while (begin_[left + 1] <= reach) ++left;
+    if (at_least_between(left, right) >= best_cost_) continue;
     double cost = sum_[right] - sum_[left];
-    if (!(cost < best_cost_)) continue;
     if (sum_[left] > kSumLimit * cost) {  // a difference of which nothing is certain
       restart_sum(left, summed_);
       cost = sum_[right];
-      if (!(cost < best_cost_)) continue;
     }
+    if (!(cost < best_cost_)) continue;
     best_cost_ = cost;
     best_ = {begin_[left], begin_[right]};
   }

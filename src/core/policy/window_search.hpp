@@ -23,8 +23,8 @@
 //
 // Sums. Scores may lie thirty orders of magnitude apart, and a difference of two large sums says
 // nothing about a small window. So a sum begins anew in every run, in which no piece costs as much as
-// the best window; and within a run it begins anew at the left end when it has come to exceed the best
-// window by kSumLimit, which takes as many pieces.
+// the best window; within a run it begins anew at the left end where it exceeds what it is to be
+// compared with by kSumLimit; and no window is skipped for a difference that rounding could explain.
 
 #include <cstddef>
 #include <cstdint>
@@ -60,6 +60,7 @@ class WindowSearch {
                              std::size_t group, const Look& look);
   void look_closely(std::size_t left, std::size_t first, std::size_t last);
   void sum_up(std::size_t run_begin, std::size_t last);
+  [[nodiscard]] double at_least_between(std::size_t left, std::size_t right) const;
   void restart_sum(std::size_t from, std::size_t last);
   [[nodiscard]] std::uint64_t dividing(const Chunk& chunk, std::size_t first) const;
 

@@ -338,6 +338,10 @@ TEST(Engine, UnknownStoragesAreAnErrorAndChangeNothing) {
   program.release(x);
   const std::vector<StorageId> reads{x.storage};
   EXPECT_THROW(program.engine().begin_call(reads, {}), InvalidArgument);
+  const auto y = program.source(2);
+  const std::vector<Write> twice{{y.storage, true}, {y.storage, false}};
+  EXPECT_THROW(program.engine().begin_call({}, twice), InvalidArgument);
+  EXPECT_EQ(program.read(y), 2U);
   EXPECT_THROW(program.engine().make_resident(x.storage), InvalidArgument);
   EXPECT_THROW(program.engine().export_storage({}), InvalidArgument);
   program.engine().validate();
