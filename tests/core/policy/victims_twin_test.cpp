@@ -29,7 +29,7 @@ struct Piece {
 // A pool after some hundred random allocations, frees, pins and uses, spread over many chunks.
 class LivedPool {
  public:
-  explicit LivedPool(Case& one) : pool_({.bytes = to_bytes(3000), .small_limit = 0}, backing_) {
+  explicit LivedPool(Case& one) : pool_({.bytes = to_bytes(1500), .small_limit = 0}, backing_) {
     testing::Random& random = one.random;
     for (int i = one.random.between(10, 1500); i > 0; --i) {
       if (random.chance(0.65)) {
@@ -148,7 +148,8 @@ std::optional<double> cheapest_window_cost(const std::vector<Piece>& pieces, Gra
 
 TEST(VictimsTwin, AWindowIsTheCheapestRunOfNeighbours) {
   std::uint64_t evicted = 0;
-  testing::for_each_case(testing::scaled(2'000), [&](Case& one) {
+  const std::uint64_t cases = testing::scaled(2'000);
+  testing::for_each_case(cases, [&](Case& one) {
     LivedPool lived(one);
     const std::vector<Piece> pieces = lived.pieces();
     const Grains request = one.random.between(1, 60);
@@ -165,7 +166,7 @@ TEST(VictimsTwin, AWindowIsTheCheapestRunOfNeighbours) {
     ASSERT_NEAR(cost, best.value_or(0), best.value_or(0) * 1e-6);
   });
   if (!testing::wanted_seed()) {
-    EXPECT_GT(evicted, 20U);
+    EXPECT_GT(evicted, cases / 4);
   }
 }
 
