@@ -127,7 +127,7 @@ void Engine::call_goes(CallId /*id*/, const Call& call) noexcept { world_.forget
 StorageId Engine::add_source(Token token, Bytes bytes, BlockId block) {
   if (!pool_.contains(block)) throw InvalidArgument("a Source needs a block of this pool");
   graph_.reserve(1, 1, 0);
-  orphans_.reserve(graph_.values().size() + 1);
+  reserve_orphans(1);
   const StorageId storage = graph_.add_storage(token);
   place(graph_.add_source(storage, bytes, {}), block);
   world_.attach(token, block);
@@ -155,7 +155,7 @@ RunningCall Engine::begin_call(std::span<const StorageId> reads, std::span<const
     bring_back(targets, call.pins);
     prepare_writes(writes, call);
     graph_.reserve(0, writes.size(), 0);
-    orphans_.reserve(graph_.values().size() + 2 * writes.size());
+    reserve_orphans(2 * writes.size());
   } catch (...) {
     // The operator has not begun: everything is as it was.
     for (const RunningCall::Written& write : call.writes) {
@@ -185,7 +185,7 @@ std::vector<StorageId> Engine::end_call(RunningCall& call, const CallResult& res
   const std::size_t made = result.outputs.size();
   const std::size_t written = call.writes.size();
   graph_.reserve(made, made, call.inputs.size());
-  orphans_.reserve(graph_.values().size() + made);
+  reserve_orphans(made);
   std::vector<StorageId> storages;
   storages.reserve(made);
 

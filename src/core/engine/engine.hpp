@@ -156,6 +156,8 @@ class Engine final : private BlockOwner, private GraphListener {
   [[nodiscard]] std::vector<ValueId> current_descendants(ValueId value);
   void make_sources(std::span<const ValueId> values);
   void note_orphan(ValueId id) noexcept;
+  void reserve_orphans(std::size_t more);
+  [[nodiscard]] bool is_orphan_worth_keeping(ValueId orphan);
   void bound_lineage();
 
   Pool& pool_;
@@ -171,6 +173,7 @@ class Engine final : private BlockOwner, private GraphListener {
   std::uint64_t walks_begun_ = 0;
   std::vector<ValueId> value_of_;  // by BlockId::index(); none: workspace, or not yet handed over
   std::vector<ValueId> orphans_;   // Sources that lost their storage
+  std::size_t next_orphan_ = 0;    // to be looked at
 };
 
 }  // namespace coop

@@ -142,25 +142,41 @@ void Engine::note_orphan(ValueId id) noexcept {
   orphans_.push_back(id);
 }
 
-// Between operators: lineage that costs more than it saves is ended.
+// An orphan that takes room for the sake of Values that are smaller than it is goes: those are kept
+// instead.
+bool Engine::is_orphan_worth_keeping(ValueId orphan) {
+  if (!graph_.values().contains(orphan)) return false;
+  const std::vector<ValueId> descendants = current_descendants(orphan);
+  Bytes bytes = 0;
+  for (const ValueId id : descendants) {
+    if (!graph_.values()[id].is_resident()) return true;
+    bytes += graph_.values()[id].bytes;
+  }
+  if (bytes > graph_.values()[orphan].bytes) return true;
+  make_sources(descendants);
+  return graph_.values().contains(orphan);
+}
+
+// Room for every Value to become an orphan, so that note_orphan never allocates. Entries of Values that
+// are gone are swept out when the room runs low, so that there are never many more than Values.
+void Engine::reserve_orphans(std::size_t more) {
+  const auto needed = [&] { return orphans_.size() + graph_.values().size() + more; };
+  if (orphans_.capacity() >= needed()) return;
+  std::erase_if(orphans_, [&](ValueId id) { return !graph_.values().contains(id); });
+  if (orphans_.capacity() < 2 * needed()) orphans_.reserve(2 * needed());
+}
+
+// Between operators: lineage that costs more than it saves is ended. A few orphans are looked at each
+// time, in turn, so that a Call does not cost more the more of them there are.
 void Engine::bound_lineage() {
-  // An orphan takes room for the sake of Values that are smaller than it is: keep those instead.
-  std::vector<ValueId> orphans;
-  orphans.swap(orphans_);
-  orphans_.reserve(graph_.values().size() + 1);
-  for (const ValueId orphan : orphans) {
-    if (!graph_.values().contains(orphan)) continue;
-    const std::vector<ValueId> descendants = current_descendants(orphan);
-    Bytes bytes = 0;
-    bool are_resident = true;
-    for (const ValueId id : descendants) {
-      bytes += graph_.values()[id].bytes;
-      are_resident = are_resident && graph_.values()[id].is_resident();
-    }
-    if (are_resident && bytes <= graph_.values()[orphan].bytes) {
-      make_sources(descendants);
-    } else if (graph_.values().contains(orphan)) {
-      orphans_.push_back(orphan);
+  constexpr std::size_t kOrphansPerCall = 4;
+  for (std::size_t n = std::min(kOrphansPerCall, orphans_.size()); n > 0; --n) {
+    if (next_orphan_ >= orphans_.size()) next_orphan_ = 0;
+    if (is_orphan_worth_keeping(orphans_[next_orphan_])) {
+      ++next_orphan_;
+    } else {
+      orphans_[next_orphan_] = orphans_.back();
+      orphans_.pop_back();
     }
   }
   while (graph_.hidden_count() > options_.most_hidden_calls) {
