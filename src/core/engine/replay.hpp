@@ -15,6 +15,8 @@
 // 5. A past Value lives in scratch, a block of its own, until its last planned reader has run. Whoever
 //    changes a Value where it is comes last of its readers, and gets that scratch.
 //
+// The lock is not held while a Call runs; only one thread is that far at a time.
+//
 // Whatever throws: scratch is freed, pins are given back, what was attached stays attached.
 
 #include <cstdint>
@@ -45,11 +47,15 @@ class Replay {
     bool operator()(const Planned& a, const Planned& b) const { return a.first > b.first; }
   };
 
+  struct Held;
+
+  void hold(ValueId id);
   void plan(ValueId missing);
   void unplan(CallId call_id) noexcept;
   [[nodiscard]] bool is_needed(const Call& call) const;
   [[nodiscard]] bool plan_missing_inputs(CallId call_id);
   void run_call(CallId call_id);
+  void run_without_lock(Token call, std::span<const BlockId> inputs, std::span<BlockId> outputs);
   BlockId claim_for_mutation(ValueId id, std::vector<BlockId>& owned) noexcept;
   void deliver(CallId call_id, std::span<const BlockId> outputs);
   void drop_scratch(ValueId id) noexcept;
@@ -60,7 +66,9 @@ class Replay {
   std::vector<BlockId>& pins_;
   std::uint64_t number_;
   std::priority_queue<Planned, std::vector<Planned>, Later> agenda_;
-  std::vector<ValueId> touched_;  // whose `wanted` or `is_target` this replay has set
+  // Whose `wanted` or `is_target` this replay has set. Held: while the world runs a Call, other threads
+  // may let go of anything.
+  std::vector<ValueId> held_;
   std::uint32_t ran_ = 0;
 };
 

@@ -39,7 +39,7 @@ void Engine::prepare_writes(std::span<const Write> writes, RunningCall& call) {
       pin(before.block, call.pins);
     } else {
       // Evicted, and about to be overwritten: it needs memory, not its contents.
-      write.fresh = allocate(before.bytes);
+      write.fresh = take(before.bytes);
       call.pins.push_back(write.fresh);
     }
   }
@@ -54,12 +54,10 @@ void Engine::begin_write(RunningCall::Written& write, std::uint32_t output,
     graph_.hold(write.before);
     call.inputs.push_back({.value = write.before, .is_mutated = true, .mutated_output = output});
   }
-  Value& before = graph_.values()[write.before];
-  const Bytes bytes = before.bytes;
-  const BlockId block = write.fresh ? write.fresh : before.block;
-  if (write.fresh) world_.attach(graph_.storages()[write.storage].token, block);
+  const Bytes bytes = graph_.values()[write.before].bytes;
   // The block goes on to the next version; what stays of this one is the copy, if there is one.
-  before.block = {};
+  const BlockId block = write.fresh ? write.fresh : displace(write.before);
+  if (write.fresh) world_.attach(graph_.storages()[write.storage].token, block);
   write.version = graph_.add_source(write.storage, bytes, {});
   place(write.version, block);
   if (graph_.storages()[write.storage].is_source_forever) pool_.set_tenure(block, Tenure::kStays);
@@ -79,7 +77,7 @@ BlockId Engine::protect(std::span<const ValueId> descendants, ValueId source) {
     // The copy must not push out what it is made for; if there is no room for it, the other way remains.
     BlockId aside;
     try {
-      aside = allocate(graph_.values()[source].bytes);
+      aside = take(graph_.values()[source].bytes);
     } catch (const OutOfMemory&) {
       aside = {};
     }
@@ -87,10 +85,11 @@ BlockId Engine::protect(std::span<const ValueId> descendants, ValueId source) {
       try {
         world_.copy(graph_.values()[source].block, aside, graph_.values()[source].bytes);
       } catch (...) {
-        free(aside);
+        give_back(aside);
         throw;
       }
       ++stats_.copies_aside;
+      if (is_observed()) tell(about(EngineEvent::Kind::kCopiedAside, aside, source));
       return aside;
     }
   }
@@ -129,6 +128,7 @@ void Engine::make_sources(std::span<const ValueId> values) {
     if (graph_.values()[id].is_source()) continue;
     graph_.cut(id);
     publish(id);
+    if (is_observed()) tell(about(EngineEvent::Kind::kCut, graph_.values()[id].block, id));
     ++stats_.cuts;
   }
   unpin_all(pins);

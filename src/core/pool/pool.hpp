@@ -58,6 +58,9 @@ struct PoolOptions {
   Fit fit = Fit::kFromEnds;
   // Blocks up to this size live in slabs; 0 switches that off.
   Bytes small_limit = Bytes{64} << 10U;
+  // Every block finds a place while there are bytes for it: the address range is far larger than the
+  // budget. For comparing with systems that have no addresses.
+  bool ignores_addresses = false;
 };
 
 struct BlockInfo {
@@ -97,6 +100,8 @@ class Pool {
   // worth it and stay what they are.
   void set_evictable(BlockId id, double cost, double last_use);
   void touch(BlockId id, double now);
+  // Of an evictable block; others keep what they have. True if it is another one than before.
+  bool set_cost(BlockId id, double cost);
   // Pins nest. A pinned block is neither evicted nor moved.
   void pin(BlockId id);
   void unpin(BlockId id);
@@ -111,12 +116,13 @@ class Pool {
   [[nodiscard]] BlockInfo info(BlockId id) const;
   [[nodiscard]] std::byte* address(BlockId id) const;
 
-  [[nodiscard]] Bytes bytes() const { return to_bytes(order_.total()); }
+  [[nodiscard]] Bytes bytes() const { return bytes_; }
   [[nodiscard]] Bytes held_bytes() const { return held_bytes_; }
   [[nodiscard]] Bytes free_bytes() const { return bytes() - held_bytes_; }
   [[nodiscard]] Bytes largest_hole_bytes() const { return to_bytes(order_.largest_hole()); }
   [[nodiscard]] std::size_t block_count() const { return block_count_; }
   [[nodiscard]] Fit fit() const { return fit_; }
+  [[nodiscard]] bool ignores_addresses() const { return bytes_ < to_bytes(order_.total()); }
 
   // For the search: the pieces in address order, and what a piece's block may suffer.
   [[nodiscard]] const AddressOrder& order() const { return order_; }
@@ -150,7 +156,7 @@ class Pool {
   Record& record(BlockId id);
   [[nodiscard]] const Record& record(BlockId id) const;
   [[nodiscard]] static bool is_fixed(const Record& record);
-  void publish(BlockIndex index) noexcept;
+  void publish(BlockIndex index, bool was_fixed) noexcept;
 
   BlockIndex reserve_record();
   Record& begin_block(BlockIndex index, Kind kind, Extent extent) noexcept;
@@ -169,6 +175,7 @@ class Pool {
   void retract_long_lived_end(Extent hole) noexcept;
 
   Fit fit_;
+  Bytes bytes_;
   AddressOrder order_;
   std::optional<HolesBySize> holes_by_size_;  // where the fit needs it
   SmallArea small_;
