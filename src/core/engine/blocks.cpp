@@ -11,13 +11,7 @@ namespace coop {
 BlockId Engine::take(Bytes bytes, double cost) {
   const bool is_cheap = policy_.traits().keeps_cheap_apart && density_.is_cheap(cost, bytes);
   const Placement placement = is_cheap ? Placement::kCheap : Placement::kExpensive;
-  BlockId block;
-  try {
-    block = evicting_.allocate({bytes, placement, now_});
-  } catch (const OutOfMemory&) {
-    if (is_observed()) tell({.kind = EngineEvent::Kind::kOutOfMemory, .bytes = bytes});
-    throw;
-  }
+  const BlockId block = take_or_end_orphans({bytes, placement, now_});
   if (block.index() >= value_of_.size()) {
     try {
       value_of_.resize(std::size_t{block.index()} + 1);
@@ -30,6 +24,16 @@ BlockId Engine::take(Bytes bytes, double cost) {
   pool_.pin(block);
   if (is_observed()) tell(about(EngineEvent::Kind::kAllocated, block));
   return block;
+}
+
+BlockId Engine::take_or_end_orphans(const Request& request) {
+  try {
+    return evicting_.allocate(request);
+  } catch (const OutOfMemory&) {
+    if (end_orphans()) return evicting_.allocate(request);
+    if (is_observed()) tell({.kind = EngineEvent::Kind::kOutOfMemory, .bytes = request.bytes});
+    throw;
+  }
 }
 
 void Engine::give_back(BlockId block) noexcept {
@@ -145,10 +149,19 @@ double Engine::asking_price(const Value& value) noexcept {
 
 void Engine::enter_region(ValueId id) noexcept {
   Value& value = graph_.values()[id];
-  if (value.is_source()) return;
+  if (!keeps_regions_ || value.is_source()) return;
   value.region = regions_.add(graph_.calls()[value.producer].cost);
   graph_.for_each_neighbour(value,
                             [&](const Value& other) { regions_.join(value.region, other.region); });
+}
+
+// Until something must be evicted, nobody asks what it would cost.
+void Engine::begin_regions() {
+  keeps_regions_ = true;
+  graph_.values().for_each([&](ValueId id, const Value& value) {
+    if (!value.is_resident()) enter_region(id);
+  });
+  have_costs_fallen_ = true;
 }
 
 void Engine::leave_region(ValueId id) noexcept {
@@ -160,6 +173,7 @@ void Engine::leave_region(ValueId id) noexcept {
 }
 
 void Engine::prepare_search() {
+  if (!keeps_regions_) begin_regions();
   if (!have_costs_fallen_) return;
   have_costs_fallen_ = false;
   for (const Chunk* chunk : pool_.order().chunks()) {

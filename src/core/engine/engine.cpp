@@ -25,7 +25,8 @@ Engine::Engine(Pool& pool, Policy& policy, World& world, const EngineOptions& op
       world_(world),
       options_(options),
       evicting_(pool, policy, *this, options.clock),
-      graph_(*this) {
+      graph_(*this),
+      most_hidden_(options.most_hidden_calls) {
   spare_calls_.reserve(kSpareCalls);
 }
 
@@ -54,7 +55,7 @@ StorageId Engine::add_source(Token token, Bytes bytes, BlockId block) {
 // Nothing to bring back, nothing to protect: what another thread runs again is of no concern.
 bool Engine::can_begin_at_once(std::span<const StorageId> reads,
                                std::span<const Write> writes) const {
-  return writes.empty() && graph_.hidden_count() <= options_.most_hidden_calls &&
+  return writes.empty() && graph_.hidden_count() <= most_hidden_ &&
          std::all_of(reads.begin(), reads.end(),
                      [&](StorageId id) { return graph_.values()[current_of(id)].is_resident(); });
 }

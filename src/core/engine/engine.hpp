@@ -24,6 +24,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <thread>
 #include <vector>
@@ -43,7 +44,7 @@ struct EngineOptions {
   // Bounds on lineage: a Value this many Calls away from a Source becomes one, ...
   std::uint32_t most_depth = 2000;
   // ... and of Calls that only exist to make others' inputs again, no more than this many are kept.
-  std::size_t most_hidden_calls = 65536;
+  std::size_t most_hidden_calls = 16384;
   // How often one Call may be run again for a single request before it counts as out of memory.
   std::uint32_t most_runs = 32;
   EngineObserver* observer = nullptr;
@@ -164,6 +165,7 @@ class Engine final : private BlockOwner, private GraphListener {
 
   // Blocks and what they hold (blocks.cpp)
   BlockId take(Bytes bytes, double cost = 0);
+  BlockId take_or_end_orphans(const Request& request);
   void give_back(BlockId block) noexcept;
   void pin(BlockId block, std::vector<BlockId>& pins);
   void unpin_all(std::vector<BlockId>& pins) noexcept;
@@ -173,6 +175,7 @@ class Engine final : private BlockOwner, private GraphListener {
   bool reprice(ValueId id) noexcept;
   [[nodiscard]] double asking_price(const Value& value) noexcept;
   [[nodiscard]] double cost_of(const Value& value) noexcept;
+  void begin_regions();
   void enter_region(ValueId id) noexcept;
   void leave_region(ValueId id) noexcept;
   [[nodiscard]] Token token_of(ValueId id) const noexcept;
@@ -186,11 +189,16 @@ class Engine final : private BlockOwner, private GraphListener {
   void begin_write(RunningCall::Written& write, std::uint32_t output, RunningCall& call) noexcept;
   BlockId protect(std::span<const ValueId> descendants, ValueId source);
   [[nodiscard]] std::vector<ValueId> current_descendants(ValueId value);
+  [[nodiscard]] std::optional<std::vector<ValueId>> current_descendants(
+      std::span<const ValueId> values, std::size_t most);
   void make_sources(std::span<const ValueId> values);
   void note_orphan(ValueId id) noexcept;
   void reserve_orphans(std::size_t more);
-  [[nodiscard]] bool is_orphan_worth_keeping(ValueId orphan);
+  [[nodiscard]] bool is_orphan_worth_keeping(ValueId orphan, std::size_t most_walked);
+  bool end_next_orphan(std::size_t most_walked);
+  bool end_orphans();
   void bound_lineage();
+  void end_oldest_hidden();
 
   Pool& pool_;
   Policy& policy_;
@@ -204,11 +212,14 @@ class Engine final : private BlockOwner, private GraphListener {
   double now_ = 0;
   std::uint64_t replays_begun_ = 0;
   std::uint64_t walks_begun_ = 0;
+  bool keeps_regions_ = false;      // from the first search on
   bool have_costs_fallen_ = false;  // since the last search
   std::vector<ValueId> value_of_;   // by BlockId::index(); none: workspace, or not yet handed over
   std::vector<ValueId> orphans_;    // Sources that lost their storage
   std::size_t next_orphan_ = 0;     // to be looked at
-  std::vector<ValueId> targets_;    // of the Call that begins
+  std::size_t orphan_looks_due_ = 0;
+  std::size_t most_hidden_;       // Calls, until the oldest are ended
+  std::vector<ValueId> targets_;  // of the Call that begins
   std::vector<RunningCall> spare_calls_;
 
   mutable std::mutex mutex_;

@@ -1,5 +1,6 @@
 // Writes, and everything that ends a lineage.
 #include <algorithm>
+#include <limits>
 
 #include "core/base/check.hpp"
 #include "core/engine/engine.hpp"
@@ -97,23 +98,31 @@ BlockId Engine::protect(std::span<const ValueId> descendants, ValueId source) {
   return {};
 }
 
-// The nearest current Values that are made from this one, directly or through past ones.
-std::vector<ValueId> Engine::current_descendants(ValueId value) {
+// The nearest current Values that are made from these, directly or through past ones. None if there are
+// more than `most` Values to look at.
+std::optional<std::vector<ValueId>> Engine::current_descendants(std::span<const ValueId> values,
+                                                                std::size_t most) {
   const std::uint64_t walk = ++walks_begun_;
   std::vector<ValueId> found;
-  std::vector<ValueId> through{value};
+  std::vector<ValueId> through(values.begin(), values.end());
+  std::size_t seen = 0;
   while (!through.empty()) {
     const ValueId id = through.back();
     through.pop_back();
     graph_.for_each_reader(graph_.values()[id], [&](const Edge& edge) {
       graph_.for_each_output(graph_.calls()[edge.call], [&](ValueId output, const Value& made) {
-        if (made.seen_by == walk) return;
+        if (++seen > most || made.seen_by == walk) return;
         graph_.values()[output].seen_by = walk;
         (made.is_current ? found : through).push_back(output);
       });
     });
+    if (seen > most) return std::nullopt;
   }
   return found;
+}
+
+std::vector<ValueId> Engine::current_descendants(ValueId value) {
+  return *current_descendants({&value, 1}, std::numeric_limits<std::size_t>::max());
 }
 
 void Engine::make_sources(std::span<const ValueId> values) {
@@ -140,21 +149,44 @@ void Engine::note_orphan(ValueId id) noexcept {
   value.is_orphan = true;
   stats_.held_by_lineage += value.bytes;
   orphans_.push_back(id);
+  orphan_looks_due_ += 2;
 }
 
 // An orphan that takes room for the sake of Values that are smaller than it is goes: those are kept
 // instead.
-bool Engine::is_orphan_worth_keeping(ValueId orphan) {
+bool Engine::is_orphan_worth_keeping(ValueId orphan, std::size_t most_walked) {
   if (!graph_.values().contains(orphan)) return false;
-  const std::vector<ValueId> descendants = current_descendants(orphan);
+  const auto descendants = current_descendants({&orphan, 1}, most_walked);
+  if (!descendants) return true;
   Bytes bytes = 0;
-  for (const ValueId id : descendants) {
+  for (const ValueId id : *descendants) {
     if (!graph_.values()[id].is_resident()) return true;
     bytes += graph_.values()[id].bytes;
   }
   if (bytes > graph_.values()[orphan].bytes) return true;
-  make_sources(descendants);
+  make_sources(*descendants);
   return graph_.values().contains(orphan);
+}
+
+// Looks at the next orphan; true if it could go.
+bool Engine::end_next_orphan(std::size_t most_walked) {
+  if (next_orphan_ >= orphans_.size()) next_orphan_ = 0;
+  if (is_orphan_worth_keeping(orphans_[next_orphan_], most_walked)) {
+    ++next_orphan_;
+    return false;
+  }
+  orphans_[next_orphan_] = orphans_.back();
+  orphans_.pop_back();
+  return true;
+}
+
+// Memory is short: what is only there for lineage is looked at more closely.
+bool Engine::end_orphans() {
+  const Bytes before = stats_.held_by_lineage;
+  for (std::size_t n = orphans_.size(); n > 0; --n) {
+    static_cast<void>(end_next_orphan(std::numeric_limits<std::size_t>::max()));
+  }
+  return stats_.held_by_lineage < before;
 }
 
 // Room for every Value to become an orphan, so that note_orphan never allocates. Entries of Values that
@@ -166,24 +198,37 @@ void Engine::reserve_orphans(std::size_t more) {
   if (orphans_.capacity() < 2 * needed()) orphans_.reserve(2 * needed());
 }
 
-// Between operators: lineage that costs more than it saves is ended. A few orphans are looked at each
-// time, in turn, so that a Call does not cost more the more of them there are.
+// Between operators: lineage that costs more than it saves is ended. Orphans are looked at in turn, a few
+// more than come to be, and not farther than is cheap: a Call does not cost more the more of them there
+// are.
 void Engine::bound_lineage() {
-  constexpr std::size_t kOrphansPerCall = 4;
-  for (std::size_t n = std::min(kOrphansPerCall, orphans_.size()); n > 0; --n) {
-    if (next_orphan_ >= orphans_.size()) next_orphan_ = 0;
-    if (is_orphan_worth_keeping(orphans_[next_orphan_])) {
-      ++next_orphan_;
-    } else {
-      orphans_[next_orphan_] = orphans_.back();
-      orphans_.pop_back();
-    }
+  constexpr std::uint64_t kCallsPerOrphan = 16;
+  constexpr std::size_t kMostWalked = 64;
+  if (stats_.calls % kCallsPerOrphan == 0) ++orphan_looks_due_;
+  for (; orphan_looks_due_ > 0 && !orphans_.empty(); --orphan_looks_due_) {
+    static_cast<void>(end_next_orphan(kMostWalked));
   }
-  while (graph_.hidden_count() > options_.most_hidden_calls) {
-    const Call& oldest = graph_.calls()[graph_.oldest_hidden()];
-    const std::vector<ValueId> descendants = current_descendants(oldest.first_output);
-    if (descendants.empty()) break;
-    make_sources(descendants);
+  orphan_looks_due_ = 0;
+  if (graph_.hidden_count() > most_hidden_) end_oldest_hidden();
+}
+
+// Makes Sources of what the oldest hidden Calls are kept for. Some at a time, so that the walk is worth
+// it. Where there is no memory for that, there may be more of them: the operator that is about to begin
+// must not fail for it.
+void Engine::end_oldest_hidden() {
+  const std::size_t kept = options_.most_hidden_calls - options_.most_hidden_calls / 8;
+  std::vector<ValueId> oldest;
+  std::size_t more = graph_.hidden_count() - kept;
+  for (CallId id = graph_.oldest_hidden(); id && more > 0; --more) {
+    oldest.push_back(graph_.calls()[id].first_output);
+    id = graph_.calls()[id].next_hidden;
+  }
+  const auto descendants = current_descendants(oldest, std::numeric_limits<std::size_t>::max());
+  most_hidden_ = options_.most_hidden_calls;
+  try {
+    for (const ValueId id : *descendants) make_sources({&id, 1});
+  } catch (const OutOfMemory&) {
+    most_hidden_ = graph_.hidden_count() + options_.most_hidden_calls / 8 + 1;
   }
 }
 

@@ -93,6 +93,7 @@ bool Pool::contains(BlockId id) const noexcept { return find(id) != nullptr; }
 BlockIndex Pool::reserve_record() {
   if (unused_.empty()) {
     if (unused_.capacity() <= records_.size()) unused_.reserve(2 * records_.size() + 1);
+    unpublished_.reserve(unused_.capacity());
     records_.emplace_back();
     unused_.push_back(static_cast<BlockIndex>(records_.size() - 1));
   }
@@ -262,13 +263,23 @@ bool Pool::is_fixed(const Record& record) {
   return record.pins > 0 || record.tenure != Tenure::kEvictable;
 }
 
-// Brings the columns that the search reads in line with the record. Of a block that was fixed and still
-// is, it reads nothing: what changes meanwhile is published when the block is let go.
-void Pool::publish(BlockIndex index, bool was_fixed) noexcept {
-  const Record& record = records_[index];
-  if (was_fixed && is_fixed(record)) return;
-  if (record.kind != Kind::kBlock) return;
-  order_.set_facts(index, {record.cost, record.last_use, is_fixed(record)});
+// Of a block that was fixed and still is, the search reads nothing else.
+void Pool::note_change(BlockIndex index, bool was_fixed) noexcept {
+  Record& record = records_[index];
+  if (record.is_unpublished || (was_fixed && is_fixed(record))) return;
+  record.is_unpublished = true;
+  unpublished_.push_back(index);  // reserve_record has made room
+}
+
+// Brings the columns that the search reads in line with the records.
+void Pool::publish_all() const noexcept {
+  for (const BlockIndex index : unpublished_) {
+    Record& record = records_[index];
+    record.is_unpublished = false;
+    if (record.kind != Kind::kBlock) continue;
+    order_.set_facts(index, {record.cost, record.last_use, is_fixed(record)});
+  }
+  unpublished_.clear();
 }
 
 void Pool::set_tenure(BlockId id, Tenure tenure) {
@@ -279,7 +290,7 @@ void Pool::set_tenure(BlockId id, Tenure tenure) {
   }
   const bool was_fixed = is_fixed(known);
   known.tenure = tenure;
-  publish(id.index(), was_fixed);
+  note_change(id.index(), was_fixed);
 }
 
 void Pool::set_evictable(BlockId id, double cost, double last_use) {
@@ -295,14 +306,14 @@ void Pool::set_evictable(BlockId id, double cost, double last_use) {
   known.cost = static_cast<float>(std::clamp(cost, kLeastCost, kMostCost));
   known.last_use = last_use;
   known.tenure = Tenure::kEvictable;
-  publish(id.index(), was_fixed);
+  note_change(id.index(), was_fixed);
 }
 
 void Pool::touch(BlockId id, double now) {
   Record& known = record(id);
   if (!std::isfinite(now)) throw InvalidArgument("a block's last use must be a finite time");
   known.last_use = now;
-  publish(id.index(), is_fixed(known));
+  note_change(id.index(), is_fixed(known));
 }
 
 bool Pool::set_cost(BlockId id, double cost) {
@@ -314,7 +325,7 @@ bool Pool::set_cost(BlockId id, double cost) {
   const auto before =
       std::exchange(known.cost, static_cast<float>(std::clamp(cost, kLeastCost, kMostCost)));
   if (known.cost == before) return false;
-  publish(id.index(), is_fixed(known));
+  note_change(id.index(), is_fixed(known));
   return true;
 }
 
@@ -322,14 +333,14 @@ void Pool::pin(BlockId id) {
   Record& known = record(id);
   const bool was_fixed = is_fixed(known);
   ++known.pins;
-  publish(id.index(), was_fixed);
+  note_change(id.index(), was_fixed);
 }
 
 void Pool::unpin(BlockId id) {
   Record& known = record(id);
   if (known.pins == 0) throw InvalidArgument("a block is unpinned that is not pinned");
   --known.pins;
-  publish(id.index(), true);
+  note_change(id.index(), true);
 }
 
 bool Pool::is_movable(BlockIndex index) const {
@@ -376,6 +387,7 @@ std::byte* Pool::address(BlockId id) const { return base_ + info(id).offset; }
 // --- checking ---
 
 void Pool::validate() const {
+  publish_all();
   order_.validate();
   small_.validate();
   Grains held = 0;

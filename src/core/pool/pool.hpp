@@ -125,7 +125,10 @@ class Pool {
   [[nodiscard]] bool ignores_addresses() const { return bytes_ < to_bytes(order_.total()); }
 
   // For the search: the pieces in address order, and what a piece's block may suffer.
-  [[nodiscard]] const AddressOrder& order() const { return order_; }
+  [[nodiscard]] const AddressOrder& order() const {
+    if (!unpublished_.empty()) publish_all();
+    return order_;
+  }
   [[nodiscard]] BlockId id_of(BlockIndex index) const {
     return {index, records_[index].generation};
   }
@@ -150,13 +153,15 @@ class Pool {
     Kind kind = Kind::kUnused;
     Placement placement = Placement::kExpensive;
     Tenure tenure = Tenure::kStays;
+    bool is_unpublished = false;
   };
 
   [[nodiscard]] const Record* find(BlockId id) const noexcept;
   Record& record(BlockId id);
   [[nodiscard]] const Record& record(BlockId id) const;
   [[nodiscard]] static bool is_fixed(const Record& record);
-  void publish(BlockIndex index, bool was_fixed) noexcept;
+  void note_change(BlockIndex index, bool was_fixed) noexcept;
+  void publish_all() const noexcept;
 
   BlockIndex reserve_record();
   Record& begin_block(BlockIndex index, Kind kind, Extent extent) noexcept;
@@ -176,13 +181,16 @@ class Pool {
 
   Fit fit_;
   Bytes bytes_;
-  AddressOrder order_;
+  // Facts about blocks change several times per operator and are read once per search, so they reach the
+  // columns only then.
+  mutable AddressOrder order_;
+  mutable std::vector<BlockIndex> unpublished_;
   std::optional<HolesBySize> holes_by_size_;  // where the fit needs it
   SmallArea small_;
   Grains long_lived_end_ = 0;
   Bytes held_bytes_ = 0;
   std::size_t block_count_ = 0;
-  std::vector<Record> records_;
+  mutable std::vector<Record> records_;
   std::vector<BlockIndex> unused_;
   Backing& backing_;
   std::byte* base_;
