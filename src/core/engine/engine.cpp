@@ -87,7 +87,8 @@ void Engine::take_block(ValueId id) noexcept {
 void Engine::publish(ValueId id) {
   const Value& value = graph_.values()[id];
   if (value.is_source()) {
-    pool_.set_tenure(value.block, Tenure::kMovable);
+    const bool is_exported = value.is_current && graph_.storages()[value.storage].is_source_forever;
+    pool_.set_tenure(value.block, is_exported ? Tenure::kStays : Tenure::kMovable);
     return;
   }
   // What a running replay is still going to read is the last to go: as if it were a thousand times as
