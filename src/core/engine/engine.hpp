@@ -153,7 +153,8 @@ class Engine final : private BlockOwner, private GraphListener {
   void prepare_writes(std::span<const Write> writes, RunningCall& call);
   void begin_write(RunningCall::Written& write, std::uint32_t output, RunningCall& call) noexcept;
   BlockId protect(std::span<const ValueId> descendants, ValueId source);
-  [[nodiscard]] std::vector<ValueId> current_descendants(ValueId value);
+  BlockId copy_aside(ValueId source);
+  [[nodiscard]] std::vector<ValueId> current_descendants(ValueId value, bool* is_in_use = nullptr);
   void make_sources(std::span<const ValueId> values);
   void note_orphan(ValueId id) noexcept;
   void reserve_orphans(std::size_t more);

@@ -26,9 +26,10 @@ void Engine::prepare_writes(std::span<const Write> writes, RunningCall& call) {
     is_settled = true;
     for (RunningCall::Written& write : call.writes) {
       if (write.aside || !graph_.values()[write.before].is_source()) continue;
-      const std::vector<ValueId> descendants = current_descendants(write.before);
-      if (descendants.empty()) continue;
-      write.aside = protect(descendants, write.before);
+      bool is_in_use = false;
+      const std::vector<ValueId> descendants = current_descendants(write.before, &is_in_use);
+      if (descendants.empty() && !is_in_use) continue;
+      write.aside = is_in_use ? copy_aside(write.before) : protect(descendants, write.before);
       is_settled = false;
     }
   }
@@ -77,29 +78,33 @@ BlockId Engine::protect(std::span<const ValueId> descendants, ValueId source) {
   const double copy_cost = static_cast<double>(graph_.values()[source].bytes) * kCopyNsPerByte;
   if (Replay::cost_of(*this, descendants) > copy_cost) {
     // The copy must not push out what it is made for; if there is no room for it, the other way remains.
-    BlockId aside;
     try {
-      aside = allocate(graph_.values()[source].bytes);
-    } catch (const OutOfMemory&) {
-      aside = {};
-    }
-    if (aside) {
-      try {
-        world_.copy(graph_.values()[source].block, aside, graph_.values()[source].bytes);
-      } catch (...) {
-        free(aside);
-        throw;
-      }
-      ++stats_.copies_aside;
-      return aside;
+      return copy_aside(source);
+    } catch (const OutOfMemory&) {  // NOLINT(bugprone-empty-catch)
     }
   }
   make_sources(descendants);
   return {};
 }
 
-// The nearest current Values that are made from this one, directly or through past ones.
-std::vector<ValueId> Engine::current_descendants(ValueId value) {
+// A pinned block with a copy of the Value's contents.
+BlockId Engine::copy_aside(ValueId source) {
+  const Bytes bytes = graph_.values()[source].bytes;
+  const BlockId aside = allocate(bytes);
+  try {
+    world_.copy(graph_.values()[source].block, aside, bytes);
+  } catch (...) {
+    free(aside);
+    throw;
+  }
+  ++stats_.copies_aside;
+  return aside;
+}
+
+// The nearest current Values that are made from this one, directly or through past ones. `is_in_use`:
+// whether some of those past ones are being overwritten by operators that run, which may yet be recorded
+// as made from them, or fail and need them back. They cannot be made Sources.
+std::vector<ValueId> Engine::current_descendants(ValueId value, bool* is_in_use) {
   const std::uint64_t walk = ++walks_begun_;
   std::vector<ValueId> found;
   std::vector<ValueId> through{value};
@@ -110,6 +115,7 @@ std::vector<ValueId> Engine::current_descendants(ValueId value) {
       graph_.for_each_output(graph_.calls()[edge.call], [&](ValueId output, const Value& made) {
         if (made.seen_by == walk) return;
         graph_.values()[output].seen_by = walk;
+        if (is_in_use != nullptr && !made.is_current && made.holds > 0) *is_in_use = true;
         (made.is_current ? found : through).push_back(output);
       });
     });

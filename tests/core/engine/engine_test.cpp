@@ -262,6 +262,35 @@ TEST(Engine, AHookOverwritesWhatTheRunningOperatorHasWritten) {
   EXPECT_EQ(program.read(x), Program::result(4, {1}));
 }
 
+TEST(Engine, ASourceIsWrittenWhileAnOperatorChangesWhatWasMadeFromIt) {
+  // The version that is changed is past, but how to make it must not be lost.
+  Program program(16);
+  const auto weight = program.source(1);
+  const auto x = program.make(2, {weight});
+  const std::vector<Write> writes{{x.storage, true}};
+  RunningCall outer = program.engine().begin_call({}, writes);
+  const Content old_x = Program::result(2, {1});
+  program.world().write(*program.world().block_of(x.token), Program::result(3, {old_x}));
+  program.change(4, weight);
+  program.end(outer, {.salt = 3, .overwrites = {0}, .cost = 1});
+  program.engine().validate();
+  program.engine().evict_all();
+  EXPECT_EQ(program.read(x), Program::result(3, {old_x}));
+}
+
+TEST(Engine, ASourceIsWrittenWhileAnOperatorThatFailsOverwritesWhatWasMadeFromIt) {
+  Program program(16);
+  const auto weight = program.source(1);
+  const auto x = program.make(2, {weight});
+  program.engine().evict_all();
+  const std::vector<Write> writes{{x.storage, false}};
+  RunningCall outer = program.engine().begin_call({}, writes);
+  program.change(4, weight);
+  program.engine().abort_call(outer);
+  program.engine().validate();
+  EXPECT_EQ(program.read(x), Program::result(2, {1}));
+}
+
 TEST(Engine, BadResultsAreAnErrorAndChangeNothing) {
   Program program(16);
   const auto x = program.source(1);
