@@ -23,7 +23,7 @@ enum class FaultPlace : std::uint8_t {
   kCopy,
   kRelocate,
   kOperatorAllocates,
-  kSearch,  // a policy finds no victims where there are some
+  kSearch,  // for memory where there is no hole: finds nothing to evict, or is the end
 };
 inline constexpr std::array kFaultPlaces{
     "replay begins", "replay allocates",   "replay ends",       "copy",
@@ -47,10 +47,15 @@ class FaultPlan {
   }
   void pass(FaultPlace place, const Pool& pool) {
     if (!strikes(place)) return;
-    if (is_out_of_memory_) throw OutOfMemory(report_memory(pool, 0));
+    if (is_out_of_memory_) run_out_of_memory(pool);
     throw InjectedFault();
   }
 
+  [[noreturn]] static void run_out_of_memory(const Pool& pool) {
+    throw OutOfMemory(report_memory(pool, 0));
+  }
+
+  [[nodiscard]] bool is_out_of_memory() const { return is_out_of_memory_; }
   [[nodiscard]] bool has_struck() const { return has_struck_; }
   [[nodiscard]] const Counts& came_by() const { return came_by_; }
 
@@ -71,7 +76,11 @@ class FaultyPolicy final : public Policy {
 
   void choose_victims(const Pool& pool, const Request& request,
                       std::vector<BlockId>& victims) override {
-    if (!faults_.strikes(FaultPlace::kSearch)) policy_.choose_victims(pool, request, victims);
+    if (!faults_.strikes(FaultPlace::kSearch)) {
+      policy_.choose_victims(pool, request, victims);
+    } else if (faults_.is_out_of_memory()) {
+      FaultPlan::run_out_of_memory(pool);
+    }
   }
 
  private:

@@ -87,6 +87,7 @@ struct Machine {
   std::vector<Slot> slots;
   std::vector<Binding> names;
   Content expected_random_state = 1;
+  int running = 0;  // operators
   std::uint64_t faults_swallowed = 0;
 
   Binding& binding(Name name) {
@@ -131,6 +132,10 @@ struct Machine {
   void validate() {
     engine.validate();
     EXPECT_EQ(world.random_state, expected_random_state) << "the random state was not given back";
+    engine.graph().values().for_each([&](ValueId, const Value& value) {
+      if (running > 0 || !value.is_resident()) return;
+      EXPECT_EQ(pool.info(value.block).pins, 0U) << "a pin was not given back";
+    });
     for (const Slot& slot : slots) {
       if (!slot.is_held()) continue;
       const auto block = world.block_of(slot.token);

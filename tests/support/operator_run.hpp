@@ -18,11 +18,12 @@ struct OperatorFailed {};
 
 class OperatorRun {
  public:
-  OperatorRun(Machine& machine, const Event& event) : m_(machine), event_(event) {}
+  OperatorRun(Machine& machine, const Event& event) : m_(machine), event_(event) { ++m_.running; }
   OperatorRun(const OperatorRun&) = delete;
   OperatorRun& operator=(const OperatorRun&) = delete;
   ~OperatorRun() {
     if (!is_done_) give_up();
+    --m_.running;
   }
 
   // Throws what the engine throws; everything is then as if it had failed. inside() is called when it
