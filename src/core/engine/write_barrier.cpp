@@ -189,7 +189,11 @@ void Engine::bound_lineage() {
     const Call& oldest = graph_.calls()[graph_.oldest_hidden()];
     const std::vector<ValueId> descendants = current_descendants(oldest.first_output);
     if (descendants.empty()) break;
-    make_sources(descendants);
+    try {
+      make_sources(descendants);
+    } catch (const OutOfMemory&) {
+      break;  // another time: that there is no room for this is no reason for an operator not to run
+    }
   }
 }
 
