@@ -106,6 +106,8 @@ class Program {
   Engine& engine() { return engine_; }
   HashWorld& world() { return world_; }
   Pool& pool() { return pool_; }
+  [[nodiscard]] const Engine& engine() const { return engine_; }
+  [[nodiscard]] const Pool& pool() const { return pool_; }
 
  private:
   Content now(const Tensor& tensor) { return world_.read(*world_.block_of(tensor.token)); }
