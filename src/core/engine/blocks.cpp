@@ -1,5 +1,5 @@
 // Blocks, what they hold, and what it would cost to lose it.
-#include <algorithm>
+#include <limits>
 
 #include "core/base/check.hpp"
 #include "core/engine/engine.hpp"
@@ -26,13 +26,16 @@ BlockId Engine::take(Bytes bytes, double cost) {
   return block;
 }
 
+// What is only there for lineage is the last resort.
 BlockId Engine::take_or_end_orphans(const Request& request) {
-  try {
-    return evicting_.allocate(request);
-  } catch (const OutOfMemory&) {
-    if (end_orphans()) return evicting_.allocate(request);
-    if (is_observed()) tell({.kind = EngineEvent::Kind::kOutOfMemory, .bytes = request.bytes});
-    throw;
+  for (;;) {
+    try {
+      return evicting_.allocate(request);
+    } catch (const OutOfMemory&) {
+      if (end_orphans(std::numeric_limits<std::size_t>::max())) continue;
+      if (is_observed()) tell({.kind = EngineEvent::Kind::kOutOfMemory, .bytes = request.bytes});
+      throw;
+    }
   }
 }
 
@@ -129,7 +132,8 @@ double Engine::cost_of(const Value& value) noexcept {
 void Engine::publish(ValueId id) noexcept {
   const Value& value = graph_.values()[id];
   if (value.is_source()) {
-    pool_.set_tenure(value.block, Tenure::kMovable);
+    const bool is_exported = value.is_current && graph_.storages()[value.storage].is_source_forever;
+    pool_.set_tenure(value.block, is_exported ? Tenure::kStays : Tenure::kMovable);
   } else {
     pool_.set_evictable(value.block, asking_price(value), now_);
   }

@@ -143,10 +143,14 @@ std::vector<StorageId> Engine::end_call(RunningCall& call, const CallResult& res
 
   for (std::uint32_t i = 0; i < written; ++i) {
     const RunningCall::Written& write = call.writes[i];
+    // Others may have run meanwhile (a hook, another thread): have overwritten it, or read it, and were
+    // then recorded before this Call, which therefore cannot be where they get it from.
+    if (!graph_.values().contains(write.version)) continue;
     const Value& version = graph_.values()[write.version];
+    if (!version.is_current || version.readers > 0) continue;
     const bool is_small = pool_.info(version.block).is_small;
     const bool is_exported = graph_.storages()[write.storage].is_source_forever;
-    if (is_recorded && version.is_current && !is_small && !is_exported) {
+    if (is_recorded && !is_small && !is_exported) {
       graph_.adopt(recorded, i, write.version);
       publish(write.version);
     }

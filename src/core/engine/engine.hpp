@@ -188,15 +188,22 @@ class Engine final : private BlockOwner, private GraphListener {
   void prepare_writes(std::span<const Write> writes, RunningCall& call);
   void begin_write(RunningCall::Written& write, std::uint32_t output, RunningCall& call) noexcept;
   BlockId protect(std::span<const ValueId> descendants, ValueId source);
-  [[nodiscard]] std::vector<ValueId> current_descendants(ValueId value);
-  [[nodiscard]] std::optional<std::vector<ValueId>> current_descendants(
-      std::span<const ValueId> values, std::size_t most);
+  BlockId copy_aside(ValueId source);
+  struct Descendants {
+    std::vector<ValueId> current;  // the nearest
+    // Some past ones on the way are being overwritten by operators that run, which may yet be recorded as
+    // made from them, or fail and need them back. They cannot be made Sources.
+    bool are_in_use = false;
+    bool are_all = true;
+  };
+  [[nodiscard]] Descendants find_descendants(std::span<const ValueId> values, std::size_t most);
   void make_sources(std::span<const ValueId> values);
   void note_orphan(ValueId id) noexcept;
   void reserve_orphans(std::size_t more);
   [[nodiscard]] bool is_orphan_worth_keeping(ValueId orphan, std::size_t most_walked);
   bool end_next_orphan(std::size_t most_walked);
-  bool end_orphans();
+  bool end_orphans(std::size_t most_walked);
+  [[nodiscard]] Bytes orphaned_bytes_behind(ValueId value);
   void bound_lineage();
   void end_oldest_hidden();
 

@@ -1,6 +1,8 @@
 // Writes, and everything that ends a lineage.
 #include <algorithm>
+#include <iterator>
 #include <limits>
+#include <utility>
 
 #include "core/base/check.hpp"
 #include "core/engine/engine.hpp"
@@ -12,6 +14,8 @@ namespace {
 // Against recomputation: a copy within a device moves about a byte per thousandth of a nanosecond.
 constexpr double kCopyNsPerByte = 0.0005;
 
+constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
+
 }  // namespace
 
 // Everything about writes that can fail, before anything is changed.
@@ -22,26 +26,35 @@ void Engine::prepare_writes(std::span<const Write> writes, RunningCall& call) {
                            .reads_old = write.reads_old});
   }
   // Protecting what is made from one Source may make a Source of what another write overwrites, and
-  // then what is made from that has to be protected too.
+  // then what is made from that has to be protected too; so may finding memory. Nothing is written before
+  // a round in which nothing had to be done.
   for (bool is_settled = false; !is_settled;) {
     is_settled = true;
     for (RunningCall::Written& write : call.writes) {
       if (write.aside || !graph_.values()[write.before].is_source()) continue;
-      const std::vector<ValueId> descendants = current_descendants(write.before);
-      if (descendants.empty()) continue;
-      write.aside = protect(descendants, write.before);
+      const Descendants descendants = find_descendants({&write.before, 1}, kNoLimit);
+      if (descendants.current.empty() && !descendants.are_in_use) continue;
+      write.aside = descendants.are_in_use ? copy_aside(write.before)
+                                           : protect(descendants.current, write.before);
       is_settled = false;
+    }
+    for (RunningCall::Written& write : call.writes) {
+      const Value& before = graph_.values()[write.before];
+      if (before.is_resident() == !write.fresh) continue;
+      is_settled = false;
+      if (write.fresh) {
+        give_back(std::exchange(write.fresh, {}));  // it has come back
+      } else {
+        write.fresh = take(before.bytes);  // evicted: it needs memory, not its contents
+      }
     }
   }
   call.pins.reserve(call.pins.size() + writes.size());
-  for (RunningCall::Written& write : call.writes) {
-    const Value& before = graph_.values()[write.before];
-    if (before.is_resident()) {
-      pin(before.block, call.pins);
-    } else {
-      // Evicted, and about to be overwritten: it needs memory, not its contents.
-      write.fresh = take(before.bytes);
+  for (const RunningCall::Written& write : call.writes) {
+    if (write.fresh) {
       call.pins.push_back(write.fresh);
+    } else {
+      pin(graph_.values()[write.before].block, call.pins);
     }
   }
 }
@@ -76,68 +89,73 @@ BlockId Engine::protect(std::span<const ValueId> descendants, ValueId source) {
   const double copy_cost = static_cast<double>(graph_.values()[source].bytes) * kCopyNsPerByte;
   if (Replay::cost_of(*this, descendants) > copy_cost) {
     // The copy must not push out what it is made for; if there is no room for it, the other way remains.
-    BlockId aside;
     try {
-      aside = take(graph_.values()[source].bytes);
-    } catch (const OutOfMemory&) {
-      aside = {};
-    }
-    if (aside) {
-      try {
-        world_.copy(graph_.values()[source].block, aside, graph_.values()[source].bytes);
-      } catch (...) {
-        give_back(aside);
-        throw;
-      }
-      ++stats_.copies_aside;
-      if (is_observed()) tell(about(EngineEvent::Kind::kCopiedAside, aside, source));
-      return aside;
+      return copy_aside(source);
+    } catch (const OutOfMemory&) {  // NOLINT(bugprone-empty-catch)
     }
   }
   make_sources(descendants);
   return {};
 }
 
-// The nearest current Values that are made from these, directly or through past ones. None if there are
-// more than `most` Values to look at.
-std::optional<std::vector<ValueId>> Engine::current_descendants(std::span<const ValueId> values,
-                                                                std::size_t most) {
+// A pinned block with a copy of the Value's contents.
+BlockId Engine::copy_aside(ValueId source) {
+  const Bytes bytes = graph_.values()[source].bytes;
+  const BlockId aside = take(bytes);
+  try {
+    world_.copy(graph_.values()[source].block, aside, bytes);
+  } catch (...) {
+    give_back(aside);
+    throw;
+  }
+  ++stats_.copies_aside;
+  if (is_observed()) tell(about(EngineEvent::Kind::kCopiedAside, aside, source));
+  return aside;
+}
+
+// The nearest current Values that are made from these, directly or through past ones. After `most` Values
+// the search ends.
+Engine::Descendants Engine::find_descendants(std::span<const ValueId> values, std::size_t most) {
   const std::uint64_t walk = ++walks_begun_;
-  std::vector<ValueId> found;
+  Descendants found;
   std::vector<ValueId> through(values.begin(), values.end());
   std::size_t seen = 0;
-  while (!through.empty()) {
+  while (!through.empty() && found.are_all) {
     const ValueId id = through.back();
     through.pop_back();
     graph_.for_each_reader(graph_.values()[id], [&](const Edge& edge) {
+      if (!found.are_all) return;
       graph_.for_each_output(graph_.calls()[edge.call], [&](ValueId output, const Value& made) {
-        if (++seen > most || made.seen_by == walk) return;
+        if (++seen > most) found.are_all = false;
+        if (made.seen_by == walk) return;
         graph_.values()[output].seen_by = walk;
-        (made.is_current ? found : through).push_back(output);
+        if (!made.is_current && made.holds > 0) found.are_in_use = true;
+        (made.is_current ? found.current : through).push_back(output);
       });
     });
-    if (seen > most) return std::nullopt;
   }
   return found;
 }
 
-std::vector<ValueId> Engine::current_descendants(ValueId value) {
-  return *current_descendants({&value, 1}, std::numeric_limits<std::size_t>::max());
-}
-
+// While they are brought back, other threads may drop some of them: those are of no concern any more.
 void Engine::make_sources(std::span<const ValueId> values) {
+  std::vector<ValueId> there;
+  std::copy_if(values.begin(), values.end(), std::back_inserter(there),
+               [&](ValueId id) { return graph_.values().contains(id); });
   std::vector<BlockId> pins;
   try {
-    bring_back(values, pins);
+    bring_back(there, pins);
   } catch (...) {
     unpin_all(pins);
     throw;
   }
-  for (const ValueId id : values) {
-    if (graph_.values()[id].is_source()) continue;
+  for (const ValueId id : there) {
+    if (!graph_.values().contains(id)) continue;
+    const Value& value = graph_.values()[id];
+    if (value.is_source() || !value.is_resident()) continue;
     graph_.cut(id);
     publish(id);
-    if (is_observed()) tell(about(EngineEvent::Kind::kCut, graph_.values()[id].block, id));
+    if (is_observed()) tell(about(EngineEvent::Kind::kCut, value.block, id));
     ++stats_.cuts;
   }
   unpin_all(pins);
@@ -156,15 +174,15 @@ void Engine::note_orphan(ValueId id) noexcept {
 // instead.
 bool Engine::is_orphan_worth_keeping(ValueId orphan, std::size_t most_walked) {
   if (!graph_.values().contains(orphan)) return false;
-  const auto descendants = current_descendants({&orphan, 1}, most_walked);
-  if (!descendants) return true;
+  const Descendants descendants = find_descendants({&orphan, 1}, most_walked);
+  if (!descendants.are_all || descendants.are_in_use) return true;
   Bytes bytes = 0;
-  for (const ValueId id : *descendants) {
+  for (const ValueId id : descendants.current) {
     if (!graph_.values()[id].is_resident()) return true;
     bytes += graph_.values()[id].bytes;
   }
   if (bytes > graph_.values()[orphan].bytes) return true;
-  make_sources(*descendants);
+  make_sources(descendants.current);
   return graph_.values().contains(orphan);
 }
 
@@ -180,13 +198,39 @@ bool Engine::end_next_orphan(std::size_t most_walked) {
   return true;
 }
 
-// Memory is short: what is only there for lineage is looked at more closely.
-bool Engine::end_orphans() {
+// Many orphans that are small one by one can be large together: Values for which more is kept than they
+// are themselves are kept instead. True if that has freed anything.
+bool Engine::end_orphans(std::size_t most_walked) {
   const Bytes before = stats_.held_by_lineage;
-  for (std::size_t n = orphans_.size(); n > 0; --n) {
-    static_cast<void>(end_next_orphan(std::numeric_limits<std::size_t>::max()));
+  std::erase_if(orphans_, [&](ValueId id) { return !graph_.values().contains(id); });
+  const Descendants descendants = find_descendants(orphans_, most_walked);
+  if (!descendants.are_all) return false;
+  for (const ValueId id : descendants.current) {
+    if (!graph_.values().contains(id)) continue;
+    const Value& value = graph_.values()[id];
+    if (value.is_resident() && orphaned_bytes_behind(id) > value.bytes) make_sources({&id, 1});
   }
   return stats_.held_by_lineage < before;
+}
+
+// Of all orphans that a Value is made from, directly or through past ones.
+Bytes Engine::orphaned_bytes_behind(ValueId value) {
+  const std::uint64_t walk = ++walks_begun_;
+  Bytes bytes = 0;
+  std::vector<ValueId> back{value};
+  while (!back.empty()) {
+    const CallId producer = graph_.values()[back.back()].producer;
+    back.pop_back();
+    if (!producer) continue;
+    graph_.for_each_input(graph_.calls()[producer], [&](const Edge& edge) {
+      Value& input = graph_.values()[edge.value];
+      if (input.is_current || input.seen_by == walk) return;
+      input.seen_by = walk;
+      if (input.is_orphan) bytes += input.bytes;
+      back.push_back(edge.value);
+    });
+  }
+  return bytes;
 }
 
 // Room for every Value to become an orphan, so that note_orphan never allocates. Entries of Values that
@@ -204,11 +248,15 @@ void Engine::reserve_orphans(std::size_t more) {
 void Engine::bound_lineage() {
   constexpr std::uint64_t kCallsPerOrphan = 16;
   constexpr std::size_t kMostWalked = 64;
+  constexpr std::uint64_t kCallsPerSweep = 64;
+  constexpr std::size_t kMostSwept = 1024;
   if (stats_.calls % kCallsPerOrphan == 0) ++orphan_looks_due_;
   for (; orphan_looks_due_ > 0 && !orphans_.empty(); --orphan_looks_due_) {
     static_cast<void>(end_next_orphan(kMostWalked));
   }
   orphan_looks_due_ = 0;
+  const bool is_much = stats_.held_by_lineage > pool_.bytes() / 8;
+  if (is_much && stats_.calls % kCallsPerSweep == 0) static_cast<void>(end_orphans(kMostSwept));
   if (graph_.hidden_count() > most_hidden_) end_oldest_hidden();
 }
 
@@ -223,10 +271,10 @@ void Engine::end_oldest_hidden() {
     oldest.push_back(graph_.calls()[id].first_output);
     id = graph_.calls()[id].next_hidden;
   }
-  const auto descendants = current_descendants(oldest, std::numeric_limits<std::size_t>::max());
+  const Descendants descendants = find_descendants(oldest, kNoLimit);
   most_hidden_ = options_.most_hidden_calls;
   try {
-    for (const ValueId id : *descendants) make_sources({&id, 1});
+    for (const ValueId id : descendants.current) make_sources({&id, 1});
   } catch (const OutOfMemory&) {
     most_hidden_ = graph_.hidden_count() + options_.most_hidden_calls / 8 + 1;
   }

@@ -3,7 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "support/random_program.hpp"
+#include "support/draw_program.hpp"
+#include "support/program_run.hpp"
 
 namespace coop {
 namespace {
@@ -18,8 +19,12 @@ class Drawing final : public EngineObserver {
     EXPECT_GE(event.now, now_) << "time goes on";
     now_ = event.now;
     switch (event.kind) {
-      case EngineEvent::Kind::kAllocated: draw(event.offset, event.bytes); break;
-      case EngineEvent::Kind::kFreed: wipe(event.offset, event.bytes); break;
+      case EngineEvent::Kind::kAllocated:
+        draw(event.offset, event.bytes);
+        break;
+      case EngineEvent::Kind::kFreed:
+        wipe(event.offset, event.bytes);
+        break;
       case EngineEvent::Kind::kMoved:
         wipe(event.from, event.bytes);
         draw(event.offset, event.bytes);
@@ -30,7 +35,8 @@ class Drawing final : public EngineObserver {
       case EngineEvent::Kind::kCopiedAside:
         EXPECT_EQ(blocks_.at(event.offset), event.bytes);
         break;
-      default: break;
+      default:
+        break;
     }
   }
 
@@ -62,13 +68,15 @@ TEST(EngineObserver, IsToldEnoughToDrawThePool) {
   const auto policies = known_policies();
   testing::for_each_case(testing::scaled(400), [&](Case& one) {
     Drawing drawing;
-    testing::ProgramOptions options;
-    options.operators = one.random.between(20, 120);
+    testing::RunOptions options;
     options.pool_bytes = to_bytes(one.random.between(30, 110));
     options.policy = policies[one.seed % policies.size()].name.data();
     options.is_stressed = one.random.chance(0.15);
     options.engine.observer = &drawing;
-    testing::RandomProgram(one, options).run();
+    testing::Coverage coverage;
+    testing::FaultPlan no_faults;
+    testing::ProgramRun(options, coverage, no_faults)
+        .run(draw_program(one.random, {.events = one.random.between(20, 120)}));
     EXPECT_EQ(drawing.block_count(), 0U);
     for (const auto& [kind, count] : drawing.counts) counts[kind] += count;
   });
