@@ -18,6 +18,8 @@ build_needs=(
 )
 demo_needs=(
   CLI/CLI.hpp:libcli11-dev
+  simdjson.h:libsimdjson-dev
+  zlib.h:zlib1g-dev
 )
 test_needs=(
   gtest/gtest.h:libgtest-dev
