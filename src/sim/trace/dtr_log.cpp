@@ -116,8 +116,8 @@ class Program {
                        shown(name) + " belongs");
     }
     if (!constant_.empty()) {
-      const StorageNumber storage = builder_.add_source(line.memory(), builder_.name(name));
-      bind(std::exchange(constant_, {}), storage);
+      // The log's names are numbers with a letter before them; they would only take room.
+      bind(std::exchange(constant_, {}), builder_.add_source(line.memory()));
     } else if (wants_alias) {
       read_alias(line.text("ALIAS"));
     } else {
