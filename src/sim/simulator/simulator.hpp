@@ -41,7 +41,7 @@ struct SimulationOptions {
 
 // Definitions as in the Coop paper.
 struct StepResult {
-  double base_ns = 0;       // without recomputation
+  double base_ns = 0;  // without recomputation
   double recomputed_ns = 0;
   std::uint64_t evictions = 0;
   Bytes evicted_bytes = 0;

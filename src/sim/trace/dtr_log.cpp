@@ -156,10 +156,8 @@ class Program {
     for (const Result& result : results_) {
       if (!result.is_alias()) outputs.push_back({.bytes = result.bytes});
     }
-    StorageNumber next = builder_.add_call({.op = operator_name(op_),
-                                            .cost_ns = cost_ns_,
-                                            .reads = args_,
-                                            .outputs = outputs});
+    StorageNumber next = builder_.add_call(
+        {.op = operator_name(op_), .cost_ns = cost_ns_, .reads = args_, .outputs = outputs});
     for (const Result& result : results_) {
       if (result.is_alias()) {
         bind(result.name, args_[static_cast<std::size_t>(result.alias)]);
@@ -201,7 +199,8 @@ class Program {
     }
     // Whoever changes a storage reads it anyway.
     std::erase_if(args_, [&](StorageNumber storage) {
-      return std::find(writes.begin(), writes.end(), TraceWrite{.storage = storage}) != writes.end();
+      return std::find(writes.begin(), writes.end(), TraceWrite{.storage = storage}) !=
+             writes.end();
     });
     call.reads = args_;
     call.writes = writes;
@@ -327,7 +326,8 @@ Trace parse_dtr_log(std::string text, const std::string& file, Mutation mutation
   const std::size_t size = text.size();
   text.append(simdjson::SIMDJSON_PADDING, ' ');
   Reader reader(mutation);
-  for_each_line(std::string_view(text).substr(0, size), file, [&](std::string_view line) { reader.read(line); });
+  for_each_line(std::string_view(text).substr(0, size), file,
+                [&](std::string_view line) { reader.read(line); });
   try {
     return reader.finish();
   } catch (const TraceError& error) {

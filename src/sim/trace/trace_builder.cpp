@@ -29,7 +29,8 @@ void make_room(std::vector<T>& vector, std::size_t more) {
 void check_bytes(Bytes bytes, const char* of_what) {
   if (bytes > kMostBytes) {
     throw TraceError(std::string(of_what) + " of " + std::to_string(bytes) +
-                     " bytes is larger than any memory (at most " + std::to_string(kMostBytes) + ")");
+                     " bytes is larger than any memory (at most " + std::to_string(kMostBytes) +
+                     ")");
   }
 }
 
@@ -87,7 +88,8 @@ void TraceBuilder::check_new_storages(std::span<const NewStorage> storages) cons
     check_bytes(storage.bytes, "a storage");
     check_name(storage.name);
     total += storage.bytes;
-    if (total > kMostTotalBytes) throw TraceError("all storages together are larger than 2^62 bytes");
+    if (total > kMostTotalBytes)
+      throw TraceError("all storages together are larger than 2^62 bytes");
   }
 }
 
@@ -223,7 +225,8 @@ void TraceBuilder::annotate(NameNumber text) {
 }
 
 Trace TraceBuilder::finish() {
-  if (pinned_ > 0) throw TraceError("at the end " + std::to_string(pinned_) + " storages are pinned");
+  if (pinned_ > 0)
+    throw TraceError("at the end " + std::to_string(pinned_) + " storages are pinned");
   Trace done = std::move(trace_);
   *this = TraceBuilder();
   return done;

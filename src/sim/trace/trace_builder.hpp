@@ -76,10 +76,10 @@ class TraceBuilder {
   void add_storage(const TraceStorage& storage);
 
   Trace trace_;
-  std::vector<State> states_;           // by storage
+  std::vector<State> states_;              // by storage
   std::vector<std::uint64_t> written_in_;  // by storage: the last check that saw a call write it
   std::uint64_t checks_ = 0;
-  Bytes total_bytes_ = 0;               // of all storages ever, which bounds every sum
+  Bytes total_bytes_ = 0;  // of all storages ever, which bounds every sum
   std::size_t pinned_ = 0;
   // The keys look into the trace's names, which lie in a deque and so never move.
   std::unordered_map<std::string_view, NameNumber> numbers_;

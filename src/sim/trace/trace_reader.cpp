@@ -125,8 +125,8 @@ class Reader {
   void expect_storage(StorageNumber number, std::size_t ahead) const {
     const std::size_t expected = index_of(builder_.next_storage()) + ahead;
     if (index_of(number) != expected) {
-      throw TraceError("new storage " + std::to_string(index_of(number)) + " where the next one is " +
-                       std::to_string(expected));
+      throw TraceError("new storage " + std::to_string(index_of(number)) +
+                       " where the next one is " + std::to_string(expected));
     }
   }
 
