@@ -61,6 +61,7 @@ class Simulation {
                          .why = error.what(),
                          .memory = error.report()};
     }
+    result_.most_held_bytes = world_.most_held_bytes();
     return std::move(result_);
   }
 
@@ -118,9 +119,8 @@ class Simulation {
   void add_source(StorageNumber storage) {
     if (at(storage)) return;  // still there from the last time that the trace was run
     const Bytes bytes = trace_.storage(storage).bytes;
-    const BlockId block = engine_.allocate(std::max<Bytes>(bytes, 1));
+    const BlockId block = world_.allocate(bytes);
     at(storage) = engine_.add_source(TraceWorld::token_of(storage), bytes, block);
-    note_held();
   }
 
   void release(StorageNumber storage) {
@@ -141,7 +141,7 @@ class Simulation {
     try {
       for (std::uint32_t i = 0; i < call.outputs; ++i) {
         const TraceStorage& output = trace_.storage(call.output(i));
-        outputs_.push_back({.block = world_.allocate(call, output.bytes),
+        outputs_.push_back({.block = world_.allocate(output.bytes, call.cost_ns),
                             .storage = TraceWorld::token_of(call.output(i)),
                             .bytes = output.bytes,
                             .is_source = output.is_source});
@@ -152,7 +152,6 @@ class Simulation {
       engine_.abort_call(running);
       throw;
     }
-    note_held();
     const auto made = engine_.end_call(running, {.token = TraceWorld::token_of(number),
                                                  .cost = call.cost_ns,
                                                  .is_replayable = call.is_replayable,
@@ -192,10 +191,6 @@ class Simulation {
       engine_.release(storage);
       storage = {};
     });
-  }
-
-  void note_held() {
-    result_.most_held_bytes = std::max(result_.most_held_bytes, pool_.held_bytes());
   }
 
   [[nodiscard]] std::string failed_op() const {

@@ -20,13 +20,17 @@ class TraceWorld final : public World {
   static Token token_of(StorageNumber storage) { return Token{index_of(storage)} + 1; }
   static Token token_of(CallNumber call) { return Token{index_of(call)} + 1; }
 
-  // Memory that `call` needs for something of `bytes`. An empty storage has an address too.
-  BlockId allocate(const TraceCall& call, Bytes bytes) {
-    return engine_->allocate(std::max<Bytes>(bytes, 1), call.cost_ns);
+  // An empty storage has an address too. `cost`: of what it is for.
+  BlockId allocate(Bytes bytes, double cost = 0) {
+    const BlockId block = engine_->allocate(std::max<Bytes>(bytes, 1), cost);
+    most_held_bytes_ = std::max(most_held_bytes_, engine_->pool().held_bytes());
+    return block;
   }
+  [[nodiscard]] Bytes most_held_bytes() const { return most_held_bytes_; }
+
   // The call's workspace, taken when its outputs have been allocated, and gone with the call.
   void use_workspace(const TraceCall& call) {
-    if (call.workspace_bytes > 0) engine_->free(allocate(call, call.workspace_bytes));
+    if (call.workspace_bytes > 0) engine_->free(allocate(call.workspace_bytes, call.cost_ns));
   }
 
   void replay(Token token, std::span<const BlockId> /*inputs*/,
@@ -40,7 +44,7 @@ class TraceWorld final : public World {
                                         ? call.writes[i].storage
                                         : call.output(static_cast<std::uint32_t>(i - written));
       try {
-        outputs[i] = allocate(call, trace_.storage(storage).bytes);
+        outputs[i] = allocate(trace_.storage(storage).bytes, call.cost_ns);
       } catch (...) {
         give_back(call, outputs.first(i));
         throw;
@@ -71,6 +75,7 @@ class TraceWorld final : public World {
 
   const Trace& trace_;
   Engine* engine_ = nullptr;
+  Bytes most_held_bytes_ = 0;
 };
 
 }  // namespace coop::sim
