@@ -79,7 +79,7 @@ stage_bench() {
 
 stage_demo() {
   scripts/build.sh release
-  build/release/examples/coop-pool-demo --json >"$logs/demo.json"
+  build/release/examples/coop-engine-demo --json >"$logs/demo.json"
   .venv/bin/python -m json.tool "$logs/demo.json" >/dev/null
   say "demo: $(wc -c <"$logs/demo.json") bytes of valid JSON"
 }

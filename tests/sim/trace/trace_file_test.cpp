@@ -10,6 +10,7 @@
 #include "sim/generators/generators.hpp"
 #include "sim/trace/text_file.hpp"
 #include "sim/trace/trace_builder.hpp"
+#include "support/recorded_logs.hpp"
 
 namespace coop::sim {
 namespace {
@@ -51,6 +52,11 @@ TEST(TraceFile, ExampleReadsBackAsItWas) {
   EXPECT_EQ(trace.call_count(), 3U);
   EXPECT_EQ(trace.storages().size(), 6U);
   EXPECT_EQ(format_trace(trace), kExample);
+}
+
+TEST(TraceFile, ExampleIsTheOneInTheDocument) {
+  const std::string document = read_text_file(testing::repository() / "docs/trace-format.md");
+  EXPECT_NE(document.find("```\n" + std::string(kExample) + "```\n"), std::string::npos);
 }
 
 TEST(TraceFile, CommentsAreSkipped) {
