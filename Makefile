@@ -12,10 +12,10 @@ build:      ## Build the release preset into build/release
 	@scripts/setup.sh build
 	@scripts/build.sh release
 
-demo:       ## Run the pool under a synthetic load; a table of what each policy evicts
+demo:       ## Train a synthetic network inside smaller and smaller budgets; a table for each policy
 	@scripts/setup.sh demo
 	@scripts/build.sh release
-	@build/release/examples/coop-pool-demo $(ARGS)
+	@build/release/examples/coop-engine-demo $(ARGS)
 
 test: setup ## Every check of the project; STAGES="release lint" runs only these
 	@scripts/test.sh $(STAGES)

@@ -43,6 +43,14 @@ if(COOP_SANITIZE)
   endif()
 endif()
 
+# Fuzzing: everything tells libFuzzer which code it reaches.
+if(COOP_BUILD_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    message(FATAL_ERROR "COOP_BUILD_FUZZ needs clang, which has libFuzzer")
+  endif()
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+
 # clang-tidy beside the compiler: parallel, and only for files that changed. The hash of its
 # settings is part of the command line, so that a change of the rules checks every file again.
 if(COOP_TIDY)

@@ -8,7 +8,7 @@
 # Where all of it is there already, this neither writes anything nor touches the network.
 source "$(dirname "$0")/common.sh"
 
-# What must be there (a command, or a header in the compiler's usual places), and the Debian
+# What must be there (a command, a header in the compiler's usual places, a library of clang's), and the Debian
 # package that brings it. We look for the thing and not for the package: a compiler or a CMake
 # from elsewhere serves as well.
 build_needs=(
@@ -18,11 +18,14 @@ build_needs=(
 )
 demo_needs=(
   CLI/CLI.hpp:libcli11-dev
+  simdjson.h:libsimdjson-dev
+  zlib.h:zlib1g-dev
 )
 test_needs=(
   gtest/gtest.h:libgtest-dev
   benchmark/benchmark.h:libbenchmark-dev
   clang++:clang
+  libclang_rt.fuzzer:libclang-rt-dev
   clang-format:clang-format
   clang-tidy:clang-tidy
   python3:python3
@@ -31,6 +34,7 @@ test_needs=(
 there() {
   case $1 in
     *.h | *.hpp) [[ -e /usr/include/$1 || -e /usr/local/include/$1 ]] ;;
+    libclang_rt.*) [[ -e $(clang++ -print-runtime-dir 2>/dev/null)/$1-$(uname -m).a ]] ;;
     *) command -v "$1" >/dev/null ;;
   esac
 }

@@ -6,7 +6,7 @@
 #   --full   tests at full size, benchmarks in earnest, a dated report in bench/results/
 source "$(dirname "$0")/common.sh"
 
-all_stages=(format release checked asan tsan lint bench demo python)
+all_stages=(format release checked asan tsan lint fuzz bench demo python)
 full_stages=("${all_stages[@]}" faults)
 declare -A about=(
   [format]="clang-format and ruff find nothing to change"
@@ -15,6 +15,7 @@ declare -A about=(
   [asan]="tests of the core under AddressSanitizer and UndefinedBehaviorSanitizer"
   [tsan]="tests of the core under ThreadSanitizer"
   [lint]="clang and clang-tidy accept every source file"
+  [fuzz]="libFuzzer finds nothing in the readers of traces"
   [bench]="the benchmarks run"
   [demo]="the demo runs and writes valid JSON"
   [python]="tests of the Python package and of the scripts"
@@ -62,6 +63,12 @@ stage_tsan() { build_and_test tsan without_aslr; }
 stage_lint() { scripts/build.sh lint -- -k 0; }  # go on after the first finding
 stage_python() { .venv/bin/python -m pytest | tee "$logs/python.log"; }
 
+stage_fuzz() {
+  local seconds=10
+  [[ $full ]] && seconds=600
+  scripts/fuzz.sh "$seconds"
+}
+
 stage_faults() { .venv/bin/python tests/faults/engine_faults.py --jobs "$jobs"; }
 
 stage_bench() {
@@ -72,7 +79,7 @@ stage_bench() {
 
 stage_demo() {
   scripts/build.sh release
-  build/release/examples/coop-pool-demo --json >"$logs/demo.json"
+  build/release/examples/coop-engine-demo --json >"$logs/demo.json"
   .venv/bin/python -m json.tool "$logs/demo.json" >/dev/null
   say "demo: $(wc -c <"$logs/demo.json") bytes of valid JSON"
 }

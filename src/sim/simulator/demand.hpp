@@ -1,0 +1,20 @@
+#pragma once
+
+// What a trace takes where memory is no object: the figures that budgets and times are compared with.
+
+#include "sim/trace/trace.hpp"
+
+namespace coop::sim {
+
+struct Demand {
+  // The most bytes that are alive at once, with the outputs and the workspace of the operator that runs.
+  // Bytes as the program asked for them, not rounded to what an allocator gives out: so that they are
+  // the same whoever counts, and the same as in the DTR prototype.
+  Bytes peak_bytes = 0;
+  std::size_t peak_event = 0;  // the first event that reaches it
+  double base_ns = 0;          // what all calls cost together
+};
+
+Demand measure_demand(const Trace& trace);
+
+}  // namespace coop::sim

@@ -1,0 +1,81 @@
+#pragma once
+
+// Runs a trace through the engine on memory that is not there: what would this program cost under this
+// budget, with this policy?
+//
+//     const Demand demand = measure_demand(trace);
+//     const SimulationResult result = simulate(trace, {.budget = demand.peak_bytes / 2});
+//     if (result.is_ok()) use(result.last().overhead());
+//
+// Time is what operators cost, as the trace has it; only the search for victims is measured, on the real
+// clock. All other figures are the same on every run. A simulation shares nothing with any other: run as
+// many at a time as there are cores, on the same trace.
+//
+// Steps. If more are asked for than the trace has, it is run again from its beginning: storages from
+// outside that are still alive stay, what its calls made is released, and storages from outside that it
+// released come again where they came.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/engine/engine.hpp"
+#include "core/engine/out_of_memory.hpp"
+#include "core/policy/policy.hpp"
+#include "sim/trace/trace.hpp"
+
+namespace coop::sim {
+
+struct SimulationOptions {
+  std::string policy = "coop";
+  Bytes budget = 0;
+  std::size_t steps = 0;  // 0: as many as the trace has
+  // What is alive at the trace's end is what the program was run for: all of it must be there then, at
+  // the same time. The step that ends the trace pays for it.
+  bool brings_back_outputs = true;
+  PolicyOptions policy_options;
+  EngineOptions engine;
+  Bytes small_limit = PoolOptions{}.small_limit;
+};
+
+// Definitions as in the Coop paper.
+struct StepResult {
+  double base_ns = 0;  // without recomputation
+  double recomputed_ns = 0;
+  std::uint64_t evictions = 0;
+  Bytes evicted_bytes = 0;
+  std::uint64_t recomputed_calls = 0;
+  std::uint64_t searches = 0;   // allocations that had to evict
+  std::uint64_t search_ns = 0;  // real time
+  double fragmentation = 0;     // mean over searches of what is then free of the pool
+
+  [[nodiscard]] double total_ns() const { return base_ns + recomputed_ns; }
+  [[nodiscard]] double overhead() const { return base_ns > 0 ? recomputed_ns / base_ns : 0; }
+};
+
+// Where a trace did not fit.
+struct FailedAt {
+  std::size_t event = 0;  // of the trace; as many as it has: when its outputs were brought back
+  std::size_t step = 0;   // from 0, counting those that were run again
+  std::string op;         // empty: not a call
+  std::string why;
+  MemoryReport memory;
+};
+
+struct SimulationResult {
+  Bytes budget = 0;
+  Bytes most_held_bytes = 0;      // of the budget
+  std::vector<StepResult> steps;  // that were completed
+  std::optional<FailedAt> failure;
+
+  [[nodiscard]] bool is_ok() const { return !failure; }
+  // The step that counts: the first ones may still be filling the memory.
+  [[nodiscard]] const StepResult& last() const { return steps.back(); }
+};
+
+// Running out of memory is a result. Throws InvalidArgument for an unknown policy and for a budget that
+// is no size for a pool.
+SimulationResult simulate(const Trace& trace, const SimulationOptions& options);
+
+}  // namespace coop::sim
