@@ -20,9 +20,14 @@ Replay::~Replay() {
   for (const ValueId id : held_) {
     Value& value = graph_.values()[id];
     value.wanted = 0;
-    value.is_target = false;
+    const bool was_target = std::exchange(value.is_target, false);
     drop_scratch(id);
-    if (value.is_resident()) engine_.reprice(id);
+    if (!value.is_resident()) continue;
+    if (was_target) {
+      engine_.publish(id);
+    } else {
+      engine_.reprice(id);
+    }
   }
   for (const ValueId id : held_) graph_.unhold(id);
 }
@@ -38,7 +43,7 @@ void Replay::run() {
     if (value.is_target) continue;
     hold(id);
     value.is_target = true;
-    if (value.is_resident()) engine_.pin(value.block, pins_);
+    if (value.is_resident()) keep(value);
   }
   for (const ValueId id : targets_) plan(id);
 
@@ -52,7 +57,16 @@ void Replay::run() {
       run_call(call);
     }
   }
+  for (const ValueId id : targets_) {
+    if (graph_.values()[id].is_resident()) engine_.pin(graph_.values()[id].block, pins_);
+  }
   engine_.stats_.deepest_replay = std::max(engine_.stats_.deepest_replay, ran_);
+}
+
+// Until the replay is over, it may move but must not go. A Source does not go anyway, and may have to stay
+// where it is.
+void Replay::keep(const Value& target) {
+  if (!target.is_source()) engine_.pool_.set_tenure(target.block, Tenure::kMovable);
 }
 
 // --- planning ---
@@ -248,7 +262,7 @@ void Replay::deliver(CallId call_id, std::span<const BlockId> outputs) {
     engine_.place(receiver, block);
     const Value& value = graph_.values()[receiver];
     if (value.is_current) engine_.world_.attach(graph_.storages()[value.storage].token, block);
-    if (value.is_target) engine_.pin(block, pins_);
+    if (value.is_target) keep(value);
     engine_.pool_.unpin(block);
   }
 }

@@ -8,8 +8,9 @@
 //    what they read, back to what is resident.
 // 2. Run them in the order in which they were recorded. That order is always right: a Call comes after
 //    all that it reads was made, and before whoever changed what it reads.
-// 3. Pinned are the inputs of the Call that runs, and targets that are there. What was brought back and
-//    will still be read is *wanted*: it may be evicted, but last.
+// 3. Pinned are the inputs of the Call that runs. Targets that are there stay, but may be moved aside until
+//    all of them are. What was brought back and will still be read is *wanted*: it may be evicted, but
+//    last.
 // 4. If something wanted had to go, its Call is planned again when its reader comes up: it was recorded
 //    earlier, so it comes first. Each Call may run only so often; beyond that it is out of memory.
 // 5. A past Value lives in scratch, a block of its own, until its last planned reader has run. Whoever
@@ -50,6 +51,7 @@ class Replay {
   struct Held;
 
   void hold(ValueId id);
+  void keep(const Value& target);
   void plan(ValueId missing);
   void unplan(CallId call_id) noexcept;
   [[nodiscard]] bool is_needed(const Call& call) const;
