@@ -17,17 +17,11 @@ Replay::Replay(Engine& engine, std::span<const ValueId> targets, std::vector<Blo
 }
 
 Replay::~Replay() {
+  abandon_plan();
   for (const ValueId id : held_) {
     Value& value = graph_.values()[id];
-    value.wanted = 0;
     const bool was_target = std::exchange(value.is_target, false);
-    drop_scratch(id);
-    if (!value.is_resident()) continue;
-    if (was_target) {
-      engine_.publish(id);
-    } else {
-      engine_.reprice(id);
-    }
+    if (was_target && value.is_resident()) engine_.publish(id);
   }
   for (const ValueId id : held_) graph_.unhold(id);
 }
@@ -45,8 +39,20 @@ void Replay::run() {
     value.is_target = true;
     if (value.is_resident()) keep(value);
   }
-  for (const ValueId id : targets_) plan(id);
+  try {
+    bring_back(targets_);
+  } catch (const OutOfMemory&) {
+    if (targets_.size() == 1) throw;
+    bring_back_one_by_one();
+  }
+  for (const ValueId id : targets_) {
+    if (graph_.values()[id].is_resident()) engine_.pin(graph_.values()[id].block, pins_);
+  }
+  engine_.stats_.deepest_replay = std::max(engine_.stats_.deepest_replay, ran_);
+}
 
+void Replay::bring_back(std::span<const ValueId> targets) {
+  for (const ValueId id : targets) plan(id);
   while (!agenda_.empty()) {
     const CallId call = agenda_.top().second;
     if (!is_needed(graph_.calls()[call])) {
@@ -57,10 +63,33 @@ void Replay::run() {
       run_call(call);
     }
   }
-  for (const ValueId id : targets_) {
-    if (graph_.values()[id].is_resident()) engine_.pin(graph_.values()[id].block, pins_);
+}
+
+// What is made for all of them at once did not fit beside them. For one after the other less is wanted at a
+// time; what they share may have to be made again.
+void Replay::bring_back_one_by_one() {
+  std::vector<ValueId> targets(targets_.begin(), targets_.end());
+  const auto sequence_of = [&](ValueId id) {
+    const CallId producer = graph_.values()[id].producer;
+    return producer ? graph_.calls()[producer].sequence : 0;
+  };
+  std::sort(targets.begin(), targets.end(),
+            [&](ValueId a, ValueId b) { return sequence_of(a) < sequence_of(b); });
+  for (const ValueId id : targets) {
+    abandon_plan();
+    bring_back({&id, 1});
   }
-  engine_.stats_.deepest_replay = std::max(engine_.stats_.deepest_replay, ran_);
+}
+
+void Replay::abandon_plan() noexcept {
+  agenda_ = {};
+  number_ = ++engine_.replays_begun_;
+  for (const ValueId id : held_) {
+    Value& value = graph_.values()[id];
+    value.wanted = 0;
+    drop_scratch(id);
+    if (value.is_resident()) engine_.reprice(id);
+  }
 }
 
 // Until the replay is over, it may move but must not go. A Source does not go anyway, and may have to stay

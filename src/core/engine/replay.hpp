@@ -52,6 +52,9 @@ class Replay {
 
   void hold(ValueId id);
   void keep(const Value& target);
+  void bring_back(std::span<const ValueId> targets);
+  void bring_back_one_by_one();
+  void abandon_plan() noexcept;
   void plan(ValueId missing);
   void unplan(CallId call_id) noexcept;
   [[nodiscard]] bool is_needed(const Call& call) const;
