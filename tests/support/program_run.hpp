@@ -50,7 +50,8 @@ class ProgramRun {
     until_done(event.repeats, [&] { attempt(event); });
   }
 
-  // Until it has happened so many times, or there is no memory for it. After a fault it is tried again.
+  // Until it has happened so many times, or there is no memory for it. After a fault it is tried
+  // again.
   template <typename Attempt>
   void until_done(int times, const Attempt& attempt) {
     for (int done = 0; done < times && !::testing::Test::HasFatalFailure();) {

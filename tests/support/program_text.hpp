@@ -1,10 +1,10 @@
 #pragma once
 
-// A program for the hash world, written down before it runs, so that the same one can be run under many
-// budgets and policies.
+// A program for the hash world, written down before it runs, so that the same one can be run under
+// many budgets and policies.
 //
-// It speaks of tensors by names. Several names may be of one storage: views. A name whose making failed
-// for want of memory is nobody's, and whatever uses it later does not happen.
+// It speaks of tensors by names. Several names may be of one storage: views. A name whose making
+// failed for want of memory is nobody's, and whatever uses it later does not happen.
 
 #include <array>
 #include <cstddef>

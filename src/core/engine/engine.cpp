@@ -210,8 +210,8 @@ std::vector<StorageId> Engine::end_call(RunningCall& call, const CallResult& res
 
   for (std::uint32_t i = 0; i < written; ++i) {
     const RunningCall::Written& write = call.writes[i];
-    // Others may have run meanwhile (a hook, another thread): have overwritten it, or read it, and were
-    // then recorded before this Call, which therefore cannot be where they get it from.
+    // Others may have run meanwhile (a hook, another thread): have overwritten it, or read it, and
+    // were then recorded before this Call, which therefore cannot be where they get it from.
     if (!graph_.values().contains(write.version)) continue;
     const Value& version = graph_.values()[write.version];
     if (!version.is_current || version.readers > 0) continue;

@@ -101,9 +101,9 @@ BlockId Engine::copy_aside(ValueId source) {
   return aside;
 }
 
-// The nearest current Values that are made from this one, directly or through past ones. `is_in_use`:
-// whether some of those past ones are being overwritten by operators that run, which may yet be recorded
-// as made from them, or fail and need them back. They cannot be made Sources.
+// The nearest current Values that are made from this one, directly or through past ones.
+// `is_in_use`: whether some of those past ones are being overwritten by operators that run, which
+// may yet be recorded as made from them, or fail and need them back. They cannot be made Sources.
 std::vector<ValueId> Engine::current_descendants(ValueId value, bool* is_in_use) {
   const std::uint64_t walk = ++walks_begun_;
   std::vector<ValueId> found;
@@ -192,7 +192,7 @@ void Engine::bound_lineage() {
     try {
       make_sources(descendants);
     } catch (const OutOfMemory&) {
-      break;  // another time: that there is no room for this is no reason for an operator not to run
+      break;  // another time: want of room for this is no reason for an operator not to run
     }
   }
 }

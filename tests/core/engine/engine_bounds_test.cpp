@@ -1,4 +1,5 @@
-// Lineage is bounded: however long a program runs, the engine keeps no more than after its first steps.
+// Lineage is bounded: however long a program runs, the engine keeps no more than after its first
+// steps.
 #include <algorithm>
 #include <vector>
 
@@ -46,7 +47,8 @@ struct Footprint {
   }
 };
 
-// Runs step(0), step(1) ... and demands that the last nine tenths of them need no more than the first.
+// Runs step(0), step(1) ... and demands that the last nine tenths of them need no more than the
+// first.
 template <typename Step>
 void expect_flat(Program& program, Content steps, const Step& step) {
   Footprint most;
@@ -61,8 +63,8 @@ void expect_flat(Program& program, Content steps, const Step& step) {
 
 constexpr Content kSteps = kFullChecks ? 1'000 : 10'000;
 
-// A hidden state goes from step to step; a batch comes in each step and goes. It begins as something
-// small, so that not even its beginning is worth giving up.
+// A hidden state goes from step to step; a batch comes in each step and goes. It begins as
+// something small, so that not even its beginning is worth giving up.
 void carry_state(Grains pool, Bytes state_bytes, Bytes batch_bytes, const EngineOptions& options) {
   Program program(pool, options);
   const auto seed = program.source(1);
@@ -91,9 +93,9 @@ TEST(EngineBounds, ACarriedStateThatIsLargeAgainstABatch) {
   carry_state(64, 8 * kGrainBytes, kGrainBytes, {.most_depth = 20});
 }
 
-// Fails: each batch alone is smaller than the state that is made from it, so that none is ever given up,
-// and in the end they fill the pool: out of memory with 120 of 128 KiB held by lineage alone, where the
-// program has never more than 9 KiB in use.
+// Fails: each batch alone is smaller than the state that is made from it, so that none is ever
+// given up, and in the end they fill the pool: out of memory with 120 of 128 KiB held by lineage
+// alone, where the program has never more than 9 KiB in use.
 TEST(EngineBounds, DISABLED_ACarriedStateThatIsLargeAgainstABatchWithNoBoundOnDepth) {
   carry_state(256, 8 * kGrainBytes, kGrainBytes, {});
 }
@@ -146,8 +148,8 @@ TEST(EngineBounds, AStateThatIsChangedInPlaceForever) {
 }
 
 TEST(EngineBounds, LineageThatThereIsNoRoomToEndDoesNotKeepOperatorsFromRunning) {
-  // y takes two blocks to bring back, of which there is one; what an operator does with x is not its
-  // concern.
+  // y takes two blocks to bring back, of which there is one; what an operator does with x is not
+  // its concern.
   Program program(4, {.most_hidden_calls = 0});
   const auto source = program.source(1);
   const auto between = program.make(2, {source});
