@@ -223,7 +223,7 @@ def run_tests(directory, objects):
             ["g++", str(test), *map(str, core), *libraries, "-o", str(program)], check=True
         )
         try:
-            done = subprocess.run([program], capture_output=True, text=True, timeout=60)
+            done = subprocess.run([program], capture_output=True, text=True, timeout=300)
         except subprocess.TimeoutExpired:
             return f"{program.stem}: no end"
         if done.returncode != 0:

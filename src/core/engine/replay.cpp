@@ -21,7 +21,7 @@ Replay::~Replay() {
   for (const ValueId id : held_) {
     Value& value = graph_.values()[id];
     const bool was_target = std::exchange(value.is_target, false);
-    if (was_target && value.is_resident()) engine_.publish(id);
+    if (was_target && value.is_resident() && !value.is_source()) engine_.publish(id);
   }
   for (const ValueId id : held_) graph_.unhold(id);
 }

@@ -74,7 +74,6 @@ void Engine::begin_write(RunningCall::Written& write, std::uint32_t output,
   if (write.fresh) world_.attach(graph_.storages()[write.storage].token, block);
   write.version = graph_.add_source(write.storage, bytes, {});
   place(write.version, block);
-  if (graph_.storages()[write.storage].is_source_forever) pool_.set_tenure(block, Tenure::kStays);
   if (write.aside) {
     place(write.before, write.aside);
     pool_.unpin(write.aside);
