@@ -9,11 +9,14 @@
 #include <optional>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "core/engine/engine.hpp"
+#include "support/failing_new.hpp"
+#include "support/fault_plan.hpp"
 
 namespace coop::testing {
 
@@ -31,10 +34,26 @@ struct HashOp {
   Content salt = 0;  // which operator, with which attributes
   bool is_random = false;
   Content random_state = 0;  // at the time of the first run
-  std::vector<Bytes>
-      overwrites;            // sizes of outputs that overwrite a storage without reading it, else 0
+  // Sizes of outputs that overwrite a storage without reading it, else 0.
+  std::vector<Bytes> overwrites;
   std::vector<Bytes> makes;  // sizes of new outputs
   double cost = 0;
+  Bytes workspace = 0;                    // memory that it needs only while it runs
+  std::vector<std::size_t> unrepeatable;  // outputs that come out differently each time
+  // For the records only.
+  bool has_effect = false;        // on something that a replay leaves alone
+  bool has_empty_output = false;  // of zero bytes, which has no memory
+  bool is_resize = false;
+};
+
+// Told of every replay before it happens.
+class ReplayObserver {
+ public:
+  ReplayObserver() = default;
+  ReplayObserver(const ReplayObserver&) = delete;
+  ReplayObserver& operator=(const ReplayObserver&) = delete;
+  virtual ~ReplayObserver() = default;
+  virtual void replay_begins(Token call, const HashOp& op) = 0;
 };
 
 class HashWorld final : public World {
@@ -45,6 +64,8 @@ class HashWorld final : public World {
     engine_ = &engine;
     pool_ = &pool;
   }
+  void set_observer(ReplayObserver& observer) { observer_ = &observer; }
+  void set_faults(FaultPlan& faults) { faults_ = &faults; }
 
   // --- contents ---
 
@@ -92,37 +113,51 @@ class HashWorld final : public World {
     return attached_.at(storage);
   }
   [[nodiscard]] std::size_t remembered() const { return ops_.size(); }
+  [[nodiscard]] std::size_t storages() const { return attached_.size(); }
 
+  // The generator of random numbers: operators draw from it.
+  Content draw() { return std::exchange(random_state, mix(random_state, 1)); }
   Content random_state = 1;
 
   // --- World ---
 
   void replay(Token call, std::span<const BlockId> inputs, std::span<BlockId> outputs) override {
+    const Spared ours;
     const HashOp& op = ops_.at(call);
+    if (observer_ != nullptr) observer_->replay_begins(call, op);
+    faults_->pass(FaultPlace::kReplayBegins, *pool_);
+    const RandomStateOf then(*this, op);
     std::vector<Content> read_contents;
     for (const BlockId input : inputs) read_contents.push_back(read(input));
-    std::vector<BlockId> fresh;
-    try {
-      for (std::size_t i = 0; i < outputs.size(); ++i) {
-        const Bytes bytes =
-            i < op.overwrites.size() ? op.overwrites[i] : op.makes[i - op.overwrites.size()];
-        if (bytes == 0) continue;  // changed where it is
-        fresh.push_back(engine_->allocate(bytes, op.cost));
-        outputs[i] = fresh.back();
-      }
-    } catch (...) {
-      for (const BlockId block : fresh) engine_->free(block);
-      throw;
+    Allocated allocated(*this);
+    const BlockId workspace = op.workspace > 0 ? allocated.add(op.workspace, op.cost) : BlockId{};
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      const Bytes bytes =
+          i < op.overwrites.size() ? op.overwrites[i] : op.makes[i - op.overwrites.size()];
+      if (bytes > 0) outputs[i] = allocated.add(bytes, op.cost);  // else changed where it is
+    }
+    if (op.is_random) {
+      EXPECT_EQ(draw(), op.random_state);
     }
     for (std::size_t i = 0; i < outputs.size(); ++i)
       write(outputs[i], result_of(op, read_contents, i));
+    for (const std::size_t i : op.unrepeatable) write(outputs[i], ++noise_);
+    faults_->pass(FaultPlace::kReplayEnds, *pool_);
+    allocated.hand_over();
+    if (workspace) engine_->free(workspace);
     ++replays;
   }
   void attach(Token storage, BlockId block) noexcept override { attached_[storage] = block; }
   void detach(Token storage) noexcept override { attached_[storage] = std::nullopt; }
-  void copy(BlockId from, BlockId to, Bytes /*bytes*/) override { write(to, read(from)); }
+  void copy(BlockId from, BlockId to, Bytes /*bytes*/) override {
+    const Spared ours;
+    write(to, read(from));
+    faults_->pass(FaultPlace::kCopy, *pool_);
+  }
   void relocate(const Token* /*storage*/, BlockId block, Bytes from, Bytes to,
                 Bytes bytes) override {
+    const Spared ours;
+    faults_->pass(FaultPlace::kRelocate, *pool_);
     const Content content = read(block);
     EXPECT_LT(to, from);
     contents_.erase(static_cast<std::size_t>(from / kGrainBytes));
@@ -137,8 +172,50 @@ class HashWorld final : public World {
   std::uint64_t replays = 0;
 
  private:
+  // The generator's state of then while an operator runs again; afterwards that of now is back.
+  class RandomStateOf {
+   public:
+    RandomStateOf(HashWorld& world, const HashOp& op) : world_(world), now_(world.random_state) {
+      if (op.is_random) world.random_state = op.random_state;
+    }
+    RandomStateOf(const RandomStateOf&) = delete;
+    RandomStateOf& operator=(const RandomStateOf&) = delete;
+    ~RandomStateOf() { world_.random_state = now_; }
+
+   private:
+    HashWorld& world_;
+    Content now_;
+  };
+
+  // Blocks of a replay until they are handed over.
+  class Allocated {
+   public:
+    explicit Allocated(HashWorld& world) : world_(world) {}
+    Allocated(const Allocated&) = delete;
+    Allocated& operator=(const Allocated&) = delete;
+    ~Allocated() {
+      for (const BlockId block : blocks_) world_.engine_->free(block);
+    }
+    BlockId add(Bytes bytes, double cost) {
+      blocks_.reserve(blocks_.size() + 1);
+      world_.faults_->pass(FaultPlace::kReplayAllocates, *world_.pool_);
+      const Exposed engines;
+      blocks_.push_back(world_.engine_->allocate(bytes, cost));
+      return blocks_.back();
+    }
+    void hand_over() { blocks_.clear(); }
+
+   private:
+    HashWorld& world_;
+    std::vector<BlockId> blocks_;
+  };
+
   Engine* engine_ = nullptr;
   Pool* pool_ = nullptr;
+  ReplayObserver* observer_ = nullptr;
+  FaultPlan no_faults_;
+  FaultPlan* faults_ = &no_faults_;
+  Content noise_ = 0;
   std::vector<Content> memory_;
   std::map<std::size_t, Content> contents_;  // by first grain
   std::unordered_map<Token, HashOp> ops_;

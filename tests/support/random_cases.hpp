@@ -81,6 +81,18 @@ struct Case {
   }
 };
 
+// The case that runs, for a program that ends before it can say so.
+inline std::uint64_t current_seed =
+    0;  // NOLINT(readability-identifier-naming): a test's own global
+
+[[noreturn]] inline void name_seed_and_abort() {
+  std::printf("ended by seed %llu; run it again with COOP_TEST_SEED=%llu\n",
+              static_cast<unsigned long long>(current_seed),
+              static_cast<unsigned long long>(current_seed));
+  std::fflush(stdout);
+  std::abort();
+}
+
 // Runs body(Case&) until one fails. Returns how many were run.
 template <typename Body>
 std::uint64_t for_each_case(std::uint64_t cases, const Body& body) {
@@ -89,7 +101,9 @@ std::uint64_t for_each_case(std::uint64_t cases, const Body& body) {
     body(one);
     return 1;
   }
+  std::set_terminate(name_seed_and_abort);
   for (std::uint64_t seed = 0; seed < cases; ++seed) {
+    current_seed = seed;
     Case one(seed, false);
     try {
       body(one);

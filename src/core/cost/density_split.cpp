@@ -1,14 +1,20 @@
 #include "core/cost/density_split.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace coop {
 
 std::size_t DensitySplit::bucket_of(double cost, Bytes bytes) {
   const double density = std::max(1e-3, cost) / static_cast<double>(std::max<Bytes>(bytes, 1));
-  const double place = (std::log2(density) - kLeastExponent) * kBucketsPerOctave;
-  return static_cast<std::size_t>(std::clamp(place, 0.0, static_cast<double>(kBuckets - 1)));
+  // The exponent and the first two bits behind the point: quarters of an octave, near enough, without
+  // a logarithm.
+  static_assert(kBucketsPerOctave == 4);
+  constexpr int kExponentBias = 1023;
+  const auto quarters = static_cast<int>(std::bit_cast<std::uint64_t>(density) >> 50U);
+  const int place = quarters - (kExponentBias + kLeastExponent) * kBucketsPerOctave;
+  return static_cast<std::size_t>(std::clamp(place, 0, kBuckets - 1));
 }
 
 void DensitySplit::observe(double cost, Bytes bytes) {

@@ -7,18 +7,28 @@
 
 #include "core/base/check.hpp"
 #include "core/base/errors.hpp"
+#include "core/engine/entry.hpp"
 #include "core/engine/replay.hpp"
 
 namespace coop {
 
-Engine::Engine(Pool& pool, Policy& policy, World& world, const EngineOptions& options,
-               WallClock clock)
+namespace {
+
+// Buffers of RunningCalls that are kept for the next ones.
+constexpr std::size_t kSpareCalls = 16;
+
+}  // namespace
+
+Engine::Engine(Pool& pool, Policy& policy, World& world, const EngineOptions& options)
     : pool_(pool),
       policy_(policy),
       world_(world),
       options_(options),
-      evicting_(pool, policy, *this, clock),
-      graph_(*this) {}
+      evicting_(pool, policy, *this, options.clock),
+      graph_(*this),
+      most_hidden_(options.most_hidden_calls) {
+  spare_calls_.reserve(kSpareCalls);
+}
 
 ValueId Engine::current_of(StorageId id) const {
   if (!graph_.storages().contains(id)) {
@@ -28,103 +38,10 @@ ValueId Engine::current_of(StorageId id) const {
   return graph_.storages()[id].current;
 }
 
-bool Engine::is_resident(StorageId id) const {
-  return graph_.values()[current_of(id)].is_resident();
-}
-
-// --- blocks ---
-
-BlockId Engine::allocate(Bytes bytes, double cost) {
-  const bool is_cheap = policy_.traits().keeps_cheap_apart && density_.is_cheap(cost, bytes);
-  const Placement placement = is_cheap ? Placement::kCheap : Placement::kExpensive;
-  const BlockId block = evicting_.allocate({bytes, placement, now_});
-  if (block.index() >= value_of_.size()) {
-    try {
-      value_of_.resize(std::size_t{block.index()} + 1);
-    } catch (...) {
-      static_cast<void>(pool_.free(block));
-      throw;
-    }
-  }
-  value_of_[block.index()] = {};
-  pool_.pin(block);
-  return block;
-}
-
-void Engine::free(BlockId block) noexcept {
-  const bool was_there = pool_.free(block);
-  COOP_CHECK(was_there);
-}
-
-void Engine::pin(BlockId block, std::vector<BlockId>& pins) {
-  pins.push_back(block);
-  pool_.pin(block);
-}
-
-void Engine::unpin_all(std::vector<BlockId>& pins) noexcept {
-  for (const BlockId block : pins) {
-    if (pool_.contains(block)) pool_.unpin(block);
-  }
-  pins.clear();
-}
-
-// The Value's contents are in this block from now on. Pins stay as they are.
-void Engine::place(ValueId id, BlockId block) {
-  graph_.values()[id].block = block;
-  value_of_[block.index()] = id;
-  publish(id);
-}
-
-void Engine::take_block(ValueId id) noexcept {
-  Value& value = graph_.values()[id];
-  const BlockId block = value.block;
-  value.block = {};
-  value_of_[block.index()] = {};
-  free(block);
-}
-
-// Brings what the pool knows of the Value's block in line with the Value.
-void Engine::publish(ValueId id) {
-  const Value& value = graph_.values()[id];
-  if (value.is_source()) {
-    pool_.set_tenure(value.block, Tenure::kMovable);
-    return;
-  }
-  // What a running replay is still going to read is the last to go: as if it were a thousand times as
-  // dear.
-  constexpr double kWanted = 1000;
-  const double cost = graph_.calls()[value.producer].cost;
-  pool_.set_evictable(value.block, value.wanted > 0 ? cost * kWanted : cost, now_);
-}
-
-void Engine::evict(BlockId block) {
-  const ValueId id = value_of_[block.index()];
-  COOP_CHECK(id);
-  Value& value = graph_.values()[id];
-  COOP_CHECK(value.block == block && !value.is_source());
-  if (value.is_current) world_.detach(graph_.storages()[value.storage].token);
-  value.block = {};
-  value_of_[block.index()] = {};
-}
-
-void Engine::relocate(BlockId block, Bytes from, Bytes to, Bytes bytes) {
-  const ValueId id = value_of_[block.index()];
-  COOP_CHECK(id);
-  const Value& value = graph_.values()[id];
-  const Token* token = value.is_current ? &graph_.storages()[value.storage].token : nullptr;
-  world_.relocate(token, block, from, to, bytes);
-}
-
-void Engine::value_goes(ValueId id, const Value& value) noexcept {
-  if (value.is_orphan) stats_.held_by_lineage -= value.bytes;
-  if (value.is_resident()) take_block(id);
-}
-
-void Engine::call_goes(CallId /*id*/, const Call& call) noexcept { world_.forget(call.token); }
-
 // --- the program's operators ---
 
 StorageId Engine::add_source(Token token, Bytes bytes, BlockId block) {
+  const Entry entry(*this);
   if (!pool_.contains(block)) throw InvalidArgument("a Source needs a block of this pool");
   graph_.reserve(1, 1, 0);
   reserve_orphans(1);
@@ -135,8 +52,19 @@ StorageId Engine::add_source(Token token, Bytes bytes, BlockId block) {
   return storage;
 }
 
+// Nothing to bring back, nothing to protect: what another thread runs again is of no concern.
+bool Engine::can_begin_at_once(std::span<const StorageId> reads,
+                               std::span<const Write> writes) const {
+  return writes.empty() && graph_.hidden_count() <= most_hidden_ &&
+         std::all_of(reads.begin(), reads.end(),
+                     [&](StorageId id) { return graph_.values()[current_of(id)].is_resident(); });
+}
+
 RunningCall Engine::begin_call(std::span<const StorageId> reads, std::span<const Write> writes) {
-  std::vector<ValueId> targets;
+  Entry entry(*this);
+  if (!can_begin_at_once(reads, writes)) entry.wait_for_replay();
+  std::vector<ValueId> targets = std::move(targets_);
+  targets.clear();
   for (const StorageId storage : reads) targets.push_back(current_of(storage));
   const std::uint64_t walk = ++walks_begun_;
   for (const Write& write : writes) {
@@ -148,7 +76,7 @@ RunningCall Engine::begin_call(std::span<const StorageId> reads, std::span<const
   }
   bound_lineage();
 
-  RunningCall call;
+  RunningCall call = new_running_call();
   call.inputs.reserve(targets.size());
   call.writes.reserve(writes.size());
   try {
@@ -159,8 +87,8 @@ RunningCall Engine::begin_call(std::span<const StorageId> reads, std::span<const
   } catch (...) {
     // The operator has not begun: everything is as it was.
     for (const RunningCall::Written& write : call.writes) {
-      if (write.aside) free(write.aside);
-      if (write.fresh) free(write.fresh);
+      if (write.aside) give_back(write.aside);
+      if (write.fresh) give_back(write.fresh);
     }
     unpin_all(call.pins);
     throw;
@@ -170,11 +98,13 @@ RunningCall Engine::begin_call(std::span<const StorageId> reads, std::span<const
     graph_.hold(call.inputs.back().value);
   }
   for (std::uint32_t i = 0; i < writes.size(); ++i) begin_write(call.writes[i], i, call);
+  targets_ = std::move(targets);
   return call;
 }
 
 // Outputs are numbered: first what was written where it was, then what was made.
 std::vector<StorageId> Engine::end_call(RunningCall& call, const CallResult& result) {
+  const Entry entry(*this);
   if (!std::isfinite(result.cost) || result.cost < 0) {
     throw InvalidArgument("what a call costs must be finite and not negative");
   }
@@ -186,6 +116,7 @@ std::vector<StorageId> Engine::end_call(RunningCall& call, const CallResult& res
   const std::size_t written = call.writes.size();
   graph_.reserve(made, made, call.inputs.size());
   reserve_orphans(made);
+  reserve_forgotten();
   std::vector<StorageId> storages;
   storages.reserve(made);
 
@@ -206,13 +137,20 @@ std::vector<StorageId> Engine::end_call(RunningCall& call, const CallResult& res
     const auto outputs = static_cast<std::uint32_t>(written + made);
     recorded = graph_.add_call(result.token, result.cost, outputs, call.inputs);
   }
+  if (is_observed()) {
+    tell({.kind = EngineEvent::Kind::kRecorded, .token = result.token, .cost = result.cost});
+  }
 
   for (std::uint32_t i = 0; i < written; ++i) {
     const RunningCall::Written& write = call.writes[i];
+    // Others may have run meanwhile (a hook, another thread): have overwritten it, or read it, and were
+    // then recorded before this Call, which therefore cannot be where they get it from.
+    if (!graph_.values().contains(write.version)) continue;
     const Value& version = graph_.values()[write.version];
+    if (!version.is_current || version.readers > 0) continue;
     const bool is_small = pool_.info(version.block).is_small;
     const bool is_exported = graph_.storages()[write.storage].is_source_forever;
-    if (is_recorded && version.is_current && !is_small && !is_exported) {
+    if (is_recorded && !is_small && !is_exported) {
       graph_.adopt(recorded, i, write.version);
       publish(write.version);
     }
@@ -234,13 +172,20 @@ std::vector<StorageId> Engine::end_call(RunningCall& call, const CallResult& res
   if (recorded) {
     graph_.settle(recorded);
   } else if (result.is_replayable) {
-    world_.forget(result.token);
+    forgotten_.push_back(result.token);
   }
   finish(call);
   return storages;
 }
 
+// Room for every Call to go, so that none needs memory for it.
+void Engine::reserve_forgotten() {
+  const std::size_t needed = forgotten_.size() + graph_.calls().size() + 1;
+  if (forgotten_.capacity() < needed) forgotten_.reserve(2 * needed);
+}
+
 void Engine::abort_call(RunningCall& call) noexcept {
+  const Entry entry(*this);
   for (const RunningCall::Written& write : call.writes) {
     const bool is_latest = graph_.storages()[write.storage].current == write.version;
     if (!write.fresh || !is_latest) continue;
@@ -260,31 +205,61 @@ void Engine::finish(RunningCall& call) noexcept {
   unpin_all(call.pins);
   call.inputs.clear();
   call.writes.clear();
+  if (spare_calls_.size() < kSpareCalls) spare_calls_.push_back(std::move(call));
+}
+
+RunningCall Engine::new_running_call() {
+  if (spare_calls_.empty()) return {};
+  RunningCall call = std::move(spare_calls_.back());
+  spare_calls_.pop_back();
+  return call;
 }
 
 // --- what the program does beside calling operators ---
 
+BlockId Engine::allocate(Bytes bytes, double cost) {
+  const Entry entry(*this);
+  return take(bytes, cost);
+}
+
+void Engine::free(BlockId block) noexcept {
+  const Entry entry(*this);
+  give_back(block);
+}
+
 void Engine::release(StorageId storage) noexcept {
+  const Entry entry(*this);
   COOP_CHECK(graph_.storages().contains(storage));
   const ValueId id = graph_.storages()[storage].current;
   graph_.remove_storage(storage);
   if (!graph_.values().contains(id)) return;
-  // Others are made from it. A Source must stay for them; anything else can be made again.
-  if (graph_.values()[id].is_source()) {
+  // Others are made from it. A Source must stay for them; anything else can be made again, and goes,
+  // unless another thread's replay is using it: that drops it when it is done.
+  const Value& value = graph_.values()[id];
+  if (value.is_source()) {
     note_orphan(id);
-  } else if (graph_.values()[id].is_resident()) {
-    take_block(id);
+  } else if (value.is_resident() && value.wanted == 0) {
+    give_back(displace(id));
   }
 }
 
 void Engine::make_resident(StorageId storage) {
+  Entry entry(*this);
+  entry.wait_for_replay();
   std::vector<BlockId> pins;
   const ValueId target = current_of(storage);
-  bring_back({&target, 1}, pins);
+  try {
+    bring_back({&target, 1}, pins);
+  } catch (...) {
+    unpin_all(pins);
+    throw;
+  }
   unpin_all(pins);
 }
 
 void Engine::export_storage(StorageId storage) {
+  Entry entry(*this);
+  entry.wait_for_replay();
   const ValueId value = current_of(storage);
   make_sources({&value, 1});
   graph_.storages()[storage].is_source_forever = true;
@@ -292,6 +267,8 @@ void Engine::export_storage(StorageId storage) {
 }
 
 void Engine::evict_all() {
+  Entry entry(*this);
+  entry.wait_for_replay();
   std::vector<BlockId> victims;
   for (const Chunk* chunk : pool_.order().chunks()) {
     for (const int slot : SlotsOf(chunk->evictable())) {
@@ -300,8 +277,33 @@ void Engine::evict_all() {
   }
   for (const BlockId victim : victims) {
     evict(victim);
-    free(victim);
+    static_cast<void>(pool_.free(victim));
   }
+}
+
+bool Engine::is_resident(StorageId id) const {
+  const std::lock_guard lock(mutex_);
+  return graph_.values()[current_of(id)].is_resident();
+}
+
+std::byte* Engine::address(BlockId block) const {
+  const std::lock_guard lock(mutex_);
+  return pool_.address(block);
+}
+
+EngineStats Engine::stats() const {
+  const std::lock_guard lock(mutex_);
+  return stats_;
+}
+
+EvictionStats Engine::eviction_stats() const {
+  const std::lock_guard lock(mutex_);
+  return evicting_.stats();
+}
+
+double Engine::now() const {
+  const std::lock_guard lock(mutex_);
+  return now_;
 }
 
 void Engine::bring_back(std::span<const ValueId> targets, std::vector<BlockId>& pins) {
@@ -325,6 +327,7 @@ void Engine::validate() const {
   graph_.values().for_each([&](ValueId id, const Value& value) {
     COOP_CHECK(value.is_resident() || !value.is_source());
     COOP_CHECK(value.wanted == 0 && !value.is_target);
+    COOP_CHECK(!value.region || !(value.is_resident() || value.is_source()));
     if (value.is_resident()) {
       COOP_CHECK(pool_.contains(value.block) && value_of_[value.block.index()] == id);
       COOP_CHECK(value.is_current || value.is_source() || value.holds > 0);

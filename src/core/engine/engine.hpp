@@ -16,17 +16,24 @@
 //      so whoever reads a version comes before whoever changes it.
 //   4. Pinned: what the running Calls read and make. Nothing else, however long the chain.
 //
-// Not safe for use by several threads at once.
+// Threads. Every function may be called from any thread; one lock guards all of it. It is not held while
+// the world runs a Call again: only one thread replays at a time, and whoever is about to write or to
+// replay waits for it, while others allocate, free, record and read what is there.
 
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <span>
-#include <string_view>
+#include <thread>
 #include <vector>
 
 #include "core/cost/density_split.hpp"
 #include "core/engine/evicting_pool.hpp"
+#include "core/engine/observer.hpp"
 #include "core/engine/world.hpp"
+#include "core/lineage/evicted_regions.hpp"
 #include "core/lineage/graph.hpp"
 #include "core/policy/policy.hpp"
 #include "core/pool/pool.hpp"
@@ -37,9 +44,11 @@ struct EngineOptions {
   // Bounds on lineage: a Value this many Calls away from a Source becomes one, ...
   std::uint32_t most_depth = 2000;
   // ... and of Calls that only exist to make others' inputs again, no more than this many are kept.
-  std::size_t most_hidden_calls = 65536;
+  std::size_t most_hidden_calls = 16384;
   // How often one Call may be run again for a single request before it counts as out of memory.
   std::uint32_t most_runs = 32;
+  EngineObserver* observer = nullptr;
+  WallClock clock = steady_clock_ns;  // for measuring the search
 };
 
 // A storage that an operator writes.
@@ -92,8 +101,7 @@ struct EngineStats {
 
 class Engine final : private BlockOwner, private GraphListener {
  public:
-  Engine(Pool& pool, Policy& policy, World& world, const EngineOptions& options = {},
-         WallClock clock = steady_clock_ns);
+  Engine(Pool& pool, Policy& policy, World& world, const EngineOptions& options = {});
 
   // Contents that come from outside: a parameter, a batch. The block is from allocate().
   StorageId add_source(Token token, Bytes bytes, BlockId block);
@@ -121,44 +129,83 @@ class Engine final : private BlockOwner, private GraphListener {
   void evict_all();
 
   [[nodiscard]] bool is_resident(StorageId id) const;
+  // Where a block is; good while it is pinned.
+  [[nodiscard]] std::byte* address(BlockId block) const;
+  [[nodiscard]] EngineStats stats() const;
+  [[nodiscard]] EvictionStats eviction_stats() const;
+  [[nodiscard]] double now() const;  // nanoseconds of operators run so far
+
+  // While no other thread uses the engine, or from a function of the world that is called under its lock.
   [[nodiscard]] const Graph& graph() const { return graph_; }
   [[nodiscard]] const Pool& pool() const { return pool_; }
-  [[nodiscard]] const EngineStats& stats() const { return stats_; }
-  [[nodiscard]] const EvictionStats& eviction_stats() const { return evicting_.stats(); }
-  [[nodiscard]] double now() const { return now_; }
-
   // O(n). Throws InternalError where an invariant does not hold.
   void validate() const;
 
  private:
   friend class Replay;
+  class Entry;
 
   // BlockOwner
   void evict(BlockId block) override;
   void relocate(BlockId block, Bytes from, Bytes to, Bytes bytes) override;
+  void prepare_search() override;
+  bool correct_costs(std::span<const BlockId> victims) override;
+  [[nodiscard]] LargeBlock witness(BlockId block, const BlockInfo& info) const override;
   // GraphListener
   void value_goes(ValueId id, const Value& value) noexcept override;
   void call_goes(CallId id, const Call& call) noexcept override;
 
   [[nodiscard]] ValueId current_of(StorageId id) const;
+  [[nodiscard]] bool can_begin_at_once(std::span<const StorageId> reads,
+                                       std::span<const Write> writes) const;
   void bring_back(std::span<const ValueId> targets, std::vector<BlockId>& pins);
+  [[nodiscard]] RunningCall new_running_call();
+  void finish(RunningCall& call) noexcept;
+  void reserve_forgotten();
+
+  // Blocks and what they hold (blocks.cpp)
+  BlockId take(Bytes bytes, double cost = 0);
+  BlockId take_or_end_orphans(const Request& request);
+  void give_back(BlockId block) noexcept;
   void pin(BlockId block, std::vector<BlockId>& pins);
   void unpin_all(std::vector<BlockId>& pins) noexcept;
-  void place(ValueId id, BlockId block);
-  void take_block(ValueId id) noexcept;
-  void publish(ValueId id);
-  void finish(RunningCall& call) noexcept;
+  void place(ValueId id, BlockId block) noexcept;
+  BlockId displace(ValueId id) noexcept;
+  void publish(ValueId id) noexcept;
+  bool reprice(ValueId id) noexcept;
+  [[nodiscard]] double asking_price(const Value& value) noexcept;
+  [[nodiscard]] double cost_of(const Value& value) noexcept;
+  void begin_regions();
+  void enter_region(ValueId id) noexcept;
+  void leave_region(ValueId id) noexcept;
+  [[nodiscard]] Token token_of(ValueId id) const noexcept;
+  [[nodiscard]] bool is_observed() const { return options_.observer != nullptr; }
+  [[nodiscard]] EngineEvent about(EngineEvent::Kind kind, BlockId block,
+                                  ValueId id = {}) const noexcept;
+  void tell(EngineEvent event) noexcept;
 
   // Writes and the bounds of lineage (write_barrier.cpp)
   void prepare_writes(std::span<const Write> writes, RunningCall& call);
   void begin_write(RunningCall::Written& write, std::uint32_t output, RunningCall& call) noexcept;
   BlockId protect(std::span<const ValueId> descendants, ValueId source);
-  [[nodiscard]] std::vector<ValueId> current_descendants(ValueId value);
+  BlockId copy_aside(ValueId source);
+  struct Descendants {
+    std::vector<ValueId> current;  // the nearest
+    // Some past ones on the way are being overwritten by operators that run, which may yet be recorded as
+    // made from them, or fail and need them back. They cannot be made Sources.
+    bool are_in_use = false;
+    bool are_all = true;
+  };
+  [[nodiscard]] Descendants find_descendants(std::span<const ValueId> values, std::size_t most);
   void make_sources(std::span<const ValueId> values);
   void note_orphan(ValueId id) noexcept;
   void reserve_orphans(std::size_t more);
-  [[nodiscard]] bool is_orphan_worth_keeping(ValueId orphan);
+  [[nodiscard]] bool is_orphan_worth_keeping(ValueId orphan, std::size_t most_walked);
+  bool end_next_orphan(std::size_t most_walked);
+  bool end_orphans(std::size_t most_walked);
+  [[nodiscard]] Bytes orphaned_bytes_behind(ValueId value);
   void bound_lineage();
+  void end_oldest_hidden();
 
   Pool& pool_;
   Policy& policy_;
@@ -166,14 +213,29 @@ class Engine final : private BlockOwner, private GraphListener {
   EngineOptions options_;
   EvictingPool evicting_;
   Graph graph_;
+  EvictedRegions regions_;
   DensitySplit density_;
   EngineStats stats_;
   double now_ = 0;
   std::uint64_t replays_begun_ = 0;
   std::uint64_t walks_begun_ = 0;
-  std::vector<ValueId> value_of_;  // by BlockId::index(); none: workspace, or not yet handed over
-  std::vector<ValueId> orphans_;   // Sources that lost their storage
-  std::size_t next_orphan_ = 0;    // to be looked at
+  bool keeps_regions_ = false;      // from the first search on
+  bool have_costs_fallen_ = false;  // since the last search
+  std::vector<ValueId> value_of_;   // by BlockId::index(); none: workspace, or not yet handed over
+  std::vector<ValueId> orphans_;    // Sources that lost their storage
+  std::size_t next_orphan_ = 0;     // to be looked at
+  std::size_t orphan_looks_due_ = 0;
+  std::size_t most_hidden_;       // Calls, until the oldest are ended
+  std::vector<ValueId> targets_;  // of the Call that begins
+  std::vector<RunningCall> spare_calls_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable replay_ended_;
+  std::thread::id replaying_;  // the thread that runs a Call again, without the lock
+  // Calls that are gone and of which the world is told once the lock is free: what it drops then may
+  // call us.
+  std::vector<Token> forgotten_;
+  bool is_forgetting_ = false;
 };
 
 }  // namespace coop

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <string>
 
 #include "core/base/check.hpp"
 #include "core/base/errors.hpp"
@@ -15,12 +16,20 @@ std::uint64_t steady_clock_ns() {
                                         .count());
 }
 
+EvictingPool::EvictingPool(Pool& pool, Policy& policy, BlockOwner& owner, WallClock clock)
+    : pool_(pool), policy_(policy), owner_(owner), clock_(clock) {
+  if (pool.ignores_addresses() && policy.needs_addresses()) {
+    throw InvalidArgument("policy '" + std::string(policy.traits().name) +
+                          "' evicts neighbours in the pool; without addresses there are none");
+  }
+}
+
 BlockId EvictingPool::allocate(const Request& request) {
   if (!std::isfinite(request.now)) throw InvalidArgument("the time of a request must be finite");
   // To the pool this is a senseless request; to a program it is one that does not fit its budget.
   if (request.bytes > pool_.bytes()) {
     pool_.trim();
-    throw OutOfMemory(report_memory(pool_, request.bytes));
+    throw OutOfMemory(report_memory(pool_, request.bytes, owner_));
   }
   if (is_telling_owner_) {
     throw InvalidArgument("memory cannot be allocated while its owner is told of an eviction");
@@ -37,15 +46,11 @@ BlockId EvictingPool::make_room_and_allocate(const Request& request) {
   for (;;) {
     COOP_CHECK(rounds_left > 0);
     --rounds_left;
-    const std::uint64_t began = clock_();
-    victims_.clear();
-    policy_.choose_victims(pool_, request, victims_);
-    stats_.search_ns += clock_() - began;
-
+    choose_victims(request);
     const bool can_evict = !victims_.empty();
     for (const BlockId victim : victims_) evict(victim);
     const bool has_moved = !can_evict && move_blocks_aside(request);
-    if (!can_evict && !has_moved) throw OutOfMemory(report_memory(pool_, request.bytes));
+    if (!can_evict && !has_moved) throw OutOfMemory(report_memory(pool_, request.bytes, owner_));
 
     const std::uint64_t searched = clock_();
     const auto id = pool_.allocate(request.bytes, request.placement);
@@ -58,6 +63,20 @@ BlockId EvictingPool::make_room_and_allocate(const Request& request) {
     }
     COOP_CHECK(!has_moved);  // sliding makes room for certain
   }
+}
+
+// Costs that are out of date are nearly always too low (more is evicted by now): victims whose costs turn
+// out right are the best there are. Each round corrects a cost, and after a few it is good enough.
+void EvictingPool::choose_victims(const Request& request) {
+  constexpr int kMostCorrections = 16;
+  const std::uint64_t began = clock_();
+  owner_.prepare_search();
+  for (int round = 0;; ++round) {
+    victims_.clear();
+    policy_.choose_victims(pool_, request, victims_);
+    if (round == kMostCorrections || !owner_.correct_costs(victims_)) break;
+  }
+  stats_.search_ns += clock_() - began;
 }
 
 template <typename Message>
@@ -85,6 +104,7 @@ void EvictingPool::evict(BlockId id) {
 }
 
 bool EvictingPool::move_blocks_aside(const Request& request) {
+  if (pool_.ignores_addresses()) return false;
   const std::uint64_t began = clock_();
   const auto stretch = find_stretch_to_compact(pool_, to_grains(request.bytes));
   stats_.search_ns += clock_() - began;

@@ -13,6 +13,7 @@
 // owner, who is told of evictions, must not allocate in between.)
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/engine/out_of_memory.hpp"
@@ -21,19 +22,23 @@
 
 namespace coop {
 
-// Whoever owns the blocks' contents. May throw: the block then stays as it is.
-class BlockOwner {
+// Whoever owns the blocks' contents.
+class BlockOwner : public BlockWitness {
  public:
-  BlockOwner() = default;
-  BlockOwner(const BlockOwner&) = delete;
-  BlockOwner& operator=(const BlockOwner&) = delete;
-  virtual ~BlockOwner() = default;
+  // What evict() and relocate() throw leaves the block as it is.
 
   // The block's contents are dropped. The pool frees the block when this returns; the owner must not
   // allocate or free blocks meanwhile.
   virtual void evict(BlockId id) = 0;
   // The block's contents are copied to an address further left. The two ranges may overlap.
   virtual void relocate(BlockId id, Bytes from, Bytes to, Bytes bytes) = 0;
+
+  // Costs depend on what else is evicted, and are brought up to date when they matter. Called before
+  // victims are chosen ...
+  virtual void prepare_search() {}
+  // ... and with those that were. True if one of them does not cost what the pool had: the choice is
+  // then made again.
+  virtual bool correct_costs(std::span<const BlockId> /*victims*/) { return false; }
 };
 
 // Definitions as in the Coop paper.
@@ -60,8 +65,8 @@ std::uint64_t steady_clock_ns();
 
 class EvictingPool {
  public:
-  EvictingPool(Pool& pool, Policy& policy, BlockOwner& owner, WallClock clock = steady_clock_ns)
-      : pool_(pool), policy_(policy), owner_(owner), clock_(clock) {}
+  // Throws InvalidArgument if the policy needs addresses and the pool has none.
+  EvictingPool(Pool& pool, Policy& policy, BlockOwner& owner, WallClock clock = steady_clock_ns);
 
   // Throws InvalidArgument, OutOfMemory, and what the owner throws.
   BlockId allocate(const Request& request);
@@ -72,6 +77,7 @@ class EvictingPool {
 
  private:
   BlockId make_room_and_allocate(const Request& request);
+  void choose_victims(const Request& request);
   template <typename Message>
   void tell_owner(Message&& message);
   void evict(BlockId id);

@@ -1,24 +1,56 @@
 #include "core/engine/out_of_memory.hpp"
 
 #include <algorithm>
-#include <string>
 
 namespace coop {
 namespace {
 
+constexpr std::size_t kLargestNamed = 8;
+
 std::string describe(const MemoryReport& report) {
-  return "out of memory: " + format_bytes(report.requested) +
-         " were asked for, and the most that " + "could be made free in one piece is " +
-         format_bytes(report.largest_room) + ". Of " + format_bytes(report.pool) + ", " +
-         format_bytes(report.free) + " are free, " + format_bytes(report.pinned) +
-         " pinned by the running operator, " + format_bytes(report.evictable) + " evictable, " +
-         format_bytes(report.movable) + " movable, " + format_bytes(report.staying) +
-         " may not be touched.";
+  std::string text = "out of memory: " + format_bytes(report.requested) +
+                     " were asked for, and the most that could be made free in one piece is " +
+                     format_bytes(report.largest_room) + ". Of " + format_bytes(report.pool) +
+                     ", " + format_bytes(report.free) + " are free";
+  for (std::size_t i = 0; i < kHolders; ++i) {
+    const Holding& held = report.held[i];
+    if (held.blocks == 0) continue;
+    text += ", " + format_bytes(held.bytes) + " in " + std::to_string(held.blocks) +
+            (held.blocks == 1 ? " block " : " blocks ") +
+            std::string(coop::describe(static_cast<Holder>(i)));
+  }
+  return text + ". A budget of " + format_bytes(report.smallest_budget) +
+         " would get past this request.";
 }
 
 }  // namespace
 
-MemoryReport report_memory(const Pool& pool, Bytes requested) {
+std::string_view describe(Holder holder) {
+  switch (holder) {
+    case Holder::kInput:
+      return "read or changed by running operators";
+    case Holder::kBeingMade:
+      return "of outputs and workspaces of running operators";
+    case Holder::kEvictable:
+      return "that can be recomputed";
+    case Holder::kSource:
+      return "that cannot be recomputed";
+    case Holder::kLineage:
+      return "kept only to recompute others";
+    case Holder::kExported:
+      return "whose address is known outside";
+    case Holder::kSmall:
+      return "of small tensors";
+  }
+  return "";
+}
+
+LargeBlock BlockWitness::witness(BlockId /*block*/, const BlockInfo& info) const {
+  const Holder holder = info.tenure == Tenure::kStays ? Holder::kExported : Holder::kSource;
+  return {.holder = info.pins > 0 ? Holder::kInput : holder, .bytes = info.bytes};
+}
+
+MemoryReport report_memory(const Pool& pool, Bytes requested, const BlockWitness& witness) {
   MemoryReport report{.requested = requested, .pool = pool.bytes(), .free = pool.free_bytes()};
   Bytes room = 0;
   for (const Chunk* chunk : pool.order().chunks()) {
@@ -26,22 +58,49 @@ MemoryReport report_memory(const Pool& pool, Bytes requested) {
       const Bytes bytes = to_bytes(chunk->extent(slot).size());
       if (chunk->is_hole(slot)) {
         room += bytes;
-      } else if (!chunk->is_fixed(slot)) {
+        report.largest_room = std::max(report.largest_room, room);
+        continue;
+      }
+      const BlockIndex index = chunk->block_at(slot);
+      const BlockId id = pool.id_of(index);
+      LargeBlock block{.holder = Holder::kSmall, .bytes = bytes};
+      if (!chunk->is_fixed(slot)) {
+        block.holder = Holder::kEvictable;
+      } else if (pool.contains(id)) {
+        block = witness.witness(id, pool.info(id));
+      }
+      Holding& held = report.held[static_cast<std::size_t>(block.holder)];
+      held.bytes += bytes;
+      ++held.blocks;
+      if (block.holder == Holder::kEvictable) {
         room += bytes;
-        report.evictable += bytes;
-      } else if (pool.is_movable(chunk->block_at(slot))) {
-        report.movable += bytes;  // it slides aside: room goes on behind it
       } else {
-        const BlockId id = pool.id_of(chunk->block_at(slot));
-        if (pool.contains(id) && pool.info(id).pins > 0) report.pinned += bytes;
-        room = 0;
+        // What may move slides aside: room goes on behind it.
+        if (!pool.is_movable(index)) room = 0;
+        report.largest.push_back(block);
       }
       report.largest_room = std::max(report.largest_room, room);
     }
   }
-  // The rest: blocks whose address somebody knows, and slabs but for what is free inside them.
-  const Bytes accounted = report.free + report.pinned + report.evictable + report.movable;
-  report.staying = report.pool - accounted;
+  if (pool.ignores_addresses()) {
+    report.largest_room = report.free + report.held_as(Holder::kEvictable).bytes;
+    room = report.largest_room;
+  }
+  // What is free inside slabs was counted as free.
+  Holding& small = report.held[static_cast<std::size_t>(Holder::kSmall)];
+  small.bytes = report.pool - report.free;
+  for (const Holding& held : report.held) {
+    if (&held != &small) small.bytes -= held.bytes;
+  }
+  // A longer pool has more room at its end, and what is free or evictable there already counts.
+  const Bytes asked = to_bytes(to_grains(std::min(requested, kMaxPoolBytes)));
+  report.smallest_budget = report.pool + asked - std::min(room, asked);
+  const auto named = std::min(report.largest.size(), kLargestNamed);
+  std::partial_sort(report.largest.begin(),
+                    report.largest.begin() + static_cast<std::ptrdiff_t>(named),
+                    report.largest.end(),
+                    [](const LargeBlock& a, const LargeBlock& b) { return a.bytes > b.bytes; });
+  report.largest.resize(named);
   return report;
 }
 

@@ -12,31 +12,47 @@ Replay::Replay(Engine& engine, std::span<const ValueId> targets, std::vector<Blo
       targets_(targets),
       pins_(pins),
       number_(++engine.replays_begun_) {
-  touched_.reserve(targets.size());
+  held_.reserve(targets.size());
   pins_.reserve(pins_.size() + targets.size());
 }
 
 Replay::~Replay() {
-  for (const ValueId id : touched_) {
-    if (!graph_.values().contains(id)) continue;
+  abandon_plan();
+  for (const ValueId id : held_) {
     Value& value = graph_.values()[id];
-    value.wanted = 0;
-    value.is_target = false;
-    drop_scratch(id);
-    if (value.is_resident()) engine_.publish(id);
+    const bool was_target = std::exchange(value.is_target, false);
+    if (was_target && value.is_resident()) engine_.publish(id);
   }
+  for (const ValueId id : held_) graph_.unhold(id);
+}
+
+void Replay::hold(ValueId id) {
+  held_.push_back(id);
+  graph_.hold(id);
 }
 
 void Replay::run() {
   for (const ValueId id : targets_) {
     Value& value = graph_.values()[id];
     if (value.is_target) continue;
-    touched_.push_back(id);
+    hold(id);
     value.is_target = true;
-    if (value.is_resident()) engine_.pin(value.block, pins_);
+    if (value.is_resident()) keep(value);
   }
-  for (const ValueId id : targets_) plan(id);
+  try {
+    bring_back(targets_);
+  } catch (const OutOfMemory&) {
+    if (targets_.size() == 1) throw;
+    bring_back_one_by_one();
+  }
+  for (const ValueId id : targets_) {
+    if (graph_.values()[id].is_resident()) engine_.pin(graph_.values()[id].block, pins_);
+  }
+  engine_.stats_.deepest_replay = std::max(engine_.stats_.deepest_replay, ran_);
+}
 
+void Replay::bring_back(std::span<const ValueId> targets) {
+  for (const ValueId id : targets) plan(id);
   while (!agenda_.empty()) {
     const CallId call = agenda_.top().second;
     if (!is_needed(graph_.calls()[call])) {
@@ -47,7 +63,39 @@ void Replay::run() {
       run_call(call);
     }
   }
-  engine_.stats_.deepest_replay = std::max(engine_.stats_.deepest_replay, ran_);
+}
+
+// What is made for all of them at once did not fit beside them. For one after the other less is wanted at a
+// time; what they share may have to be made again.
+void Replay::bring_back_one_by_one() {
+  std::vector<ValueId> targets(targets_.begin(), targets_.end());
+  const auto sequence_of = [&](ValueId id) {
+    const CallId producer = graph_.values()[id].producer;
+    return producer ? graph_.calls()[producer].sequence : 0;
+  };
+  std::sort(targets.begin(), targets.end(),
+            [&](ValueId a, ValueId b) { return sequence_of(a) < sequence_of(b); });
+  for (const ValueId id : targets) {
+    abandon_plan();
+    bring_back({&id, 1});
+  }
+}
+
+void Replay::abandon_plan() noexcept {
+  agenda_ = {};
+  number_ = ++engine_.replays_begun_;
+  for (const ValueId id : held_) {
+    Value& value = graph_.values()[id];
+    value.wanted = 0;
+    drop_scratch(id);
+    if (value.is_resident()) engine_.reprice(id);
+  }
+}
+
+// Until the replay is over, it may move but must not go. A Source does not go anyway, and may have to stay
+// where it is.
+void Replay::keep(const Value& target) {
+  if (!target.is_source()) engine_.pool_.set_tenure(target.block, Tenure::kMovable);
 }
 
 // --- planning ---
@@ -69,10 +117,10 @@ void Replay::plan(ValueId missing) {
       call.runs = 0;
     }
     graph_.for_each_input(call, [&](const Edge& edge) {
-      touched_.push_back(edge.value);
+      hold(edge.value);
       stack.push_back(edge.value);
       Value& input = graph_.values()[edge.value];
-      if (++input.wanted == 1 && input.is_resident()) engine_.publish(edge.value);
+      if (++input.wanted == 1 && input.is_resident()) engine_.reprice(edge.value);
     });
   }
 }
@@ -84,7 +132,7 @@ void Replay::unplan(CallId call_id) noexcept {
     Value& input = graph_.values()[edge.value];
     if (--input.wanted > 0) return;
     drop_scratch(edge.value);
-    if (input.is_resident()) engine_.publish(edge.value);
+    if (input.is_resident()) engine_.reprice(edge.value);
   });
 }
 
@@ -92,7 +140,7 @@ void Replay::unplan(CallId call_id) noexcept {
 void Replay::drop_scratch(ValueId id) noexcept {
   const Value& value = graph_.values()[id];
   const bool is_scratch = value.is_resident() && !value.is_current && !value.is_source();
-  if (is_scratch && value.wanted == 0) engine_.take_block(id);
+  if (is_scratch && value.wanted == 0) engine_.give_back(engine_.displace(id));
 }
 
 bool Replay::is_needed(const Call& call) const {
@@ -132,34 +180,30 @@ double Replay::cost_of(Engine& engine, std::span<const ValueId> targets) {
 
 // --- running ---
 
-namespace {
-
 // What one Call needs while it runs; given back whatever happens.
-struct Held {
-  explicit Held(Pool& owner) : pool(owner) {}
+struct Replay::Held {
+  explicit Held(Engine& owner) : engine(owner) {}
   Held(const Held&) = delete;
   Held& operator=(const Held&) = delete;
   ~Held() {
-    for (const BlockId block : pinned) {
-      if (pool.contains(block)) pool.unpin(block);
-    }
-    for (const BlockId block : owned) static_cast<void>(pool.free(block));
+    engine.unpin_all(pinned);
+    for (const BlockId block : owned) engine.give_back(block);
   }
-  Pool& pool;
+  Engine& engine;
   std::vector<BlockId> pinned;
   std::vector<BlockId> owned;  // blocks that are nobody's yet
 };
 
-}  // namespace
-
 void Replay::run_call(CallId call_id) {
   Call& call = graph_.calls()[call_id];
   if (++call.runs > engine_.options_.most_runs) {
+    Bytes bytes = 0;
+    graph_.for_each_output(call, [&](ValueId, const Value& value) { bytes += value.bytes; });
     throw OutOfMemory(
-        report_memory(engine_.pool_, 0),
-        "what an operator needs again does not fit together with what it is made from");
+        report_memory(engine_.pool_, bytes, engine_),
+        "What an operator needs again does not fit together with what it is made from.");
   }
-  Held held(engine_.pool_);
+  Held held(engine_);
   std::vector<BlockId> outputs(call.outputs);
   std::vector<std::pair<ValueId, BlockId>> claimed;
   std::vector<Edge> edges;
@@ -184,25 +228,47 @@ void Replay::run_call(CallId call_id) {
                                   [&](const auto& claim) { return claim.first == edge.value; });
     inputs.push_back(own == claimed.end() ? graph_.values()[edge.value].block : own->second);
   }
-  engine_.world_.replay(call.token, inputs, outputs);
+  const Token token = call.token;
+  const double cost = call.cost;
+  run_without_lock(token, inputs, outputs);
 
   ++ran_;
   ++engine_.stats_.replays;
-  engine_.stats_.replay_ns += call.cost;
-  engine_.now_ += call.cost;
+  engine_.stats_.replay_ns += cost;
+  engine_.now_ += cost;
+  if (engine_.is_observed()) {
+    engine_.tell({.kind = EngineEvent::Kind::kReplayed, .token = token, .cost = cost});
+  }
   held.owned.clear();
   deliver(call_id, outputs);
   unplan(call_id);
 }
 
+// Names are looked up again afterwards: tables may have grown. What we hold is still there.
+void Replay::run_without_lock(Token call, std::span<const BlockId> inputs,
+                              std::span<BlockId> outputs) {
+  engine_.replaying_ = std::this_thread::get_id();
+  engine_.mutex_.unlock();
+  const auto come_back = [&]() noexcept {
+    engine_.mutex_.lock();
+    engine_.replaying_ = {};
+    engine_.replay_ended_.notify_all();
+  };
+  try {
+    engine_.world_.replay(call, inputs, outputs);
+  } catch (...) {
+    come_back();
+    throw;
+  }
+  come_back();
+}
+
 // Takes the Value's block away from it, to be changed: a version that was changed where it was is past,
 // and nobody reads it after whoever changed it. Pinned.
 BlockId Replay::claim_for_mutation(ValueId id, std::vector<BlockId>& owned) noexcept {
-  Value& value = graph_.values()[id];
+  const Value& value = graph_.values()[id];
   COOP_CHECK(!value.is_current && !value.is_source());
-  const BlockId block = value.block;
-  value.block = {};
-  engine_.value_of_[block.index()] = {};
+  const BlockId block = engine_.displace(id);
   engine_.pool_.set_tenure(block, Tenure::kStays);
   engine_.pool_.pin(block);
   owned.push_back(block);
@@ -219,13 +285,13 @@ void Replay::deliver(CallId call_id, std::span<const BlockId> outputs) {
       if (value.output == i && !value.is_resident() && is_wanted) receiver = id;
     });
     if (!receiver) {
-      engine_.free(block);
+      engine_.give_back(block);
       continue;
     }
     engine_.place(receiver, block);
     const Value& value = graph_.values()[receiver];
     if (value.is_current) engine_.world_.attach(graph_.storages()[value.storage].token, block);
-    if (value.is_target) engine_.pin(block, pins_);
+    if (value.is_target) keep(value);
     engine_.pool_.unpin(block);
   }
 }

@@ -8,12 +8,15 @@
 //    what they read, back to what is resident.
 // 2. Run them in the order in which they were recorded. That order is always right: a Call comes after
 //    all that it reads was made, and before whoever changed what it reads.
-// 3. Pinned are the inputs of the Call that runs, and targets that are there. What was brought back and
-//    will still be read is *wanted*: it may be evicted, but last.
+// 3. Pinned are the inputs of the Call that runs. Targets that are there stay, but may be moved aside until
+//    all of them are. What was brought back and will still be read is *wanted*: it may be evicted, but
+//    last.
 // 4. If something wanted had to go, its Call is planned again when its reader comes up: it was recorded
 //    earlier, so it comes first. Each Call may run only so often; beyond that it is out of memory.
 // 5. A past Value lives in scratch, a block of its own, until its last planned reader has run. Whoever
 //    changes a Value where it is comes last of its readers, and gets that scratch.
+//
+// The lock is not held while a Call runs; only one thread is that far at a time.
 //
 // Whatever throws: scratch is freed, pins are given back, what was attached stays attached.
 
@@ -45,11 +48,19 @@ class Replay {
     bool operator()(const Planned& a, const Planned& b) const { return a.first > b.first; }
   };
 
+  struct Held;
+
+  void hold(ValueId id);
+  void keep(const Value& target);
+  void bring_back(std::span<const ValueId> targets);
+  void bring_back_one_by_one();
+  void abandon_plan() noexcept;
   void plan(ValueId missing);
   void unplan(CallId call_id) noexcept;
   [[nodiscard]] bool is_needed(const Call& call) const;
   [[nodiscard]] bool plan_missing_inputs(CallId call_id);
   void run_call(CallId call_id);
+  void run_without_lock(Token call, std::span<const BlockId> inputs, std::span<BlockId> outputs);
   BlockId claim_for_mutation(ValueId id, std::vector<BlockId>& owned) noexcept;
   void deliver(CallId call_id, std::span<const BlockId> outputs);
   void drop_scratch(ValueId id) noexcept;
@@ -60,7 +71,9 @@ class Replay {
   std::vector<BlockId>& pins_;
   std::uint64_t number_;
   std::priority_queue<Planned, std::vector<Planned>, Later> agenda_;
-  std::vector<ValueId> touched_;  // whose `wanted` or `is_target` this replay has set
+  // Whose `wanted` or `is_target` this replay has set. Held: while the world runs a Call, other threads
+  // may let go of anything.
+  std::vector<ValueId> held_;
   std::uint32_t ran_ = 0;
 };
 

@@ -2,6 +2,10 @@
 
 // The world that the engine drives: PyTorch, or the simulator, or a test. The engine decides what is
 // dropped and when it is made again; the world has the contents.
+//
+// replay() and forget() are called without the engine's lock: they may do as they like, and may call the
+// engine. The others are called under it: they must be quick, must not call the engine (its pool may be
+// asked for addresses), and must not wait for another thread.
 
 #include <span>
 

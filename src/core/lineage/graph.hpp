@@ -28,6 +28,7 @@
 #include "core/base/bytes.hpp"
 #include "core/base/handle.hpp"
 #include "core/base/table.hpp"
+#include "core/lineage/evicted_regions.hpp"
 #include "core/pool/pool.hpp"
 
 namespace coop {
@@ -66,6 +67,8 @@ struct Value {
   bool is_target = false;
   // Of the last walk that came by.
   std::uint64_t seen_by = 0;
+  // What must be made again together with it; while it is not resident.
+  RegionNodeId region;
 
   // Links.
   EdgeId first_reader;
@@ -182,6 +185,21 @@ class Graph {
   void for_each_output(const Call& call, Function&& fn) const {
     for (ValueId value = call.first_output; value; value = values_[value].next_output) {
       fn(value, values_[value]);
+    }
+  }
+
+  // fn(const Value&) for what the Value is made from, and for what is made from it. What very many read
+  // is not worth a walk over all of them: the latest readers come first, and some are enough.
+  template <typename Function>
+  void for_each_neighbour(const Value& value, Function&& fn) const {
+    constexpr int kMostReaders = 64;
+    if (value.producer) {
+      for_each_input(calls_[value.producer], [&](const Edge& edge) { fn(values_[edge.value]); });
+    }
+    int readers = 0;
+    for (EdgeId edge = value.first_reader; edge && readers < kMostReaders; ++readers) {
+      for_each_output(calls_[edges_[edge].call], [&](ValueId, const Value& made) { fn(made); });
+      edge = edges_[edge].next_reader;
     }
   }
 

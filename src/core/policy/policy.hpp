@@ -42,6 +42,8 @@ class Policy {
 
   [[nodiscard]] const PolicyTraits& traits() const { return traits_; }
 
+  // Whether it means anything that blocks are neighbours.
+  [[nodiscard]] virtual bool needs_addresses() const { return false; }
   // Adds the blocks to evict next: a whole window, or one block after which it is asked again if
   // the request still does not fit. Only evictable blocks that are not pinned. Adding none means
   // that evicting cannot help.

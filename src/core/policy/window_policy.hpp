@@ -14,6 +14,7 @@ class WindowPolicy final : public Policy {
  public:
   using Policy::Policy;
 
+  [[nodiscard]] bool needs_addresses() const override { return true; }
   void choose_victims(const Pool& pool, const Request& request,
                       std::vector<BlockId>& victims) override {
     const AddressOrder& order = pool.order();

@@ -62,7 +62,7 @@ void WindowSearch::begin(const AddressOrder& order, Grains request, Grains limit
   best_cost_ = std::numeric_limits<double>::infinity();
   best_ = {};
   const std::size_t room = order.piece_count() + Chunk::kCapacity + kHalf + 1;
-  if (begin_.size() < room) {
+  if (sum_.size() < room) {  // the last to grow: one that could not left the others longer
     begin_.resize(room);
     score_.resize(room);
     sum_.resize(room);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "core/base/check.hpp"
 #include "core/base/errors.hpp"
@@ -49,19 +50,20 @@ Grains slab_grains(Bytes pool_bytes) {
 
 Pool::Pool(const PoolOptions& options, Backing& backing)
     : fit_(options.fit),
-      order_(pool_grains(options.bytes)),
+      bytes_(to_bytes(pool_grains(options.bytes))),
+      order_(options.ignores_addresses ? pool_grains(kMaxPoolBytes) : pool_grains(options.bytes)),
       holes_by_size_(fit_ == Fit::kBest ? std::optional<HolesBySize>(order_.total())
                                         : std::nullopt),
       small_(small_grains(options), slab_grains(options.bytes)),
       backing_(backing),
-      base_(backing.acquire(bytes())) {
+      base_(backing.acquire(to_bytes(order_.total()))) {
   if (reinterpret_cast<std::uintptr_t>(base_) % kGrainBytes != 0) {
-    backing_.give_back(base_, bytes());
+    backing_.give_back(base_, to_bytes(order_.total()));
     throw InvalidArgument("the pool's memory must begin at a multiple of 512 bytes");
   }
 }
 
-Pool::~Pool() { backing_.give_back(base_, bytes()); }
+Pool::~Pool() { backing_.give_back(base_, to_bytes(order_.total())); }
 
 // --- names ---
 
@@ -91,6 +93,7 @@ bool Pool::contains(BlockId id) const noexcept { return find(id) != nullptr; }
 BlockIndex Pool::reserve_record() {
   if (unused_.empty()) {
     if (unused_.capacity() <= records_.size()) unused_.reserve(2 * records_.size() + 1);
+    unpublished_.reserve(unused_.capacity());
     records_.emplace_back();
     unused_.push_back(static_cast<BlockIndex>(records_.size() - 1));
   }
@@ -134,6 +137,7 @@ std::optional<BlockId> Pool::allocate(Bytes requested, Placement placement) {
                           " bytes is larger than the pool, which has " + std::to_string(bytes()));
   }
   const Grains size = to_grains(requested);
+  if (to_bytes(size) > free_bytes()) return std::nullopt;
   for (;;) {
     BlockIndex index = small_.takes(size) ? allocate_small(size) : kNoBlock;
     if (index == kNoBlock) index = allocate_block(size, placement, Kind::kBlock);
@@ -259,11 +263,23 @@ bool Pool::is_fixed(const Record& record) {
   return record.pins > 0 || record.tenure != Tenure::kEvictable;
 }
 
-// Brings the columns that the search reads in line with the record.
-void Pool::publish(BlockIndex index) noexcept {
-  const Record& record = records_[index];
-  if (record.kind != Kind::kBlock) return;
-  order_.set_facts(index, {record.cost, record.last_use, is_fixed(record)});
+// Of a block that was fixed and still is, the search reads nothing else.
+void Pool::note_change(BlockIndex index, bool was_fixed) noexcept {
+  Record& record = records_[index];
+  if (record.is_unpublished || (was_fixed && is_fixed(record))) return;
+  record.is_unpublished = true;
+  unpublished_.push_back(index);  // reserve_record has made room
+}
+
+// Brings the columns that the search reads in line with the records.
+void Pool::publish_all() const noexcept {
+  for (const BlockIndex index : unpublished_) {
+    Record& record = records_[index];
+    record.is_unpublished = false;
+    if (record.kind != Kind::kBlock) continue;
+    order_.set_facts(index, {record.cost, record.last_use, is_fixed(record)});
+  }
+  unpublished_.clear();
 }
 
 void Pool::set_tenure(BlockId id, Tenure tenure) {
@@ -272,8 +288,9 @@ void Pool::set_tenure(BlockId id, Tenure tenure) {
   if (tenure == Tenure::kEvictable && known.cost <= 0) {
     throw InvalidArgument("a block becomes evictable with set_evictable, which knows its cost");
   }
+  const bool was_fixed = is_fixed(known);
   known.tenure = tenure;
-  publish(id.index());
+  note_change(id.index(), was_fixed);
 }
 
 void Pool::set_evictable(BlockId id, double cost, double last_use) {
@@ -285,29 +302,45 @@ void Pool::set_evictable(BlockId id, double cost, double last_use) {
   }
   // Small blocks are not worth evicting.
   if (known.kind == Kind::kSmall) return;
+  const bool was_fixed = is_fixed(known);
   known.cost = static_cast<float>(std::clamp(cost, kLeastCost, kMostCost));
   known.last_use = last_use;
   known.tenure = Tenure::kEvictable;
-  publish(id.index());
+  note_change(id.index(), was_fixed);
 }
 
 void Pool::touch(BlockId id, double now) {
   Record& known = record(id);
   if (!std::isfinite(now)) throw InvalidArgument("a block's last use must be a finite time");
   known.last_use = now;
-  publish(id.index());
+  note_change(id.index(), is_fixed(known));
+}
+
+bool Pool::set_cost(BlockId id, double cost) {
+  Record& known = record(id);
+  if (!std::isfinite(cost) || cost < 0) {
+    throw InvalidArgument("a block's cost must be finite and not negative");
+  }
+  if (known.tenure != Tenure::kEvictable) return false;
+  const auto before =
+      std::exchange(known.cost, static_cast<float>(std::clamp(cost, kLeastCost, kMostCost)));
+  if (known.cost == before) return false;
+  note_change(id.index(), is_fixed(known));
+  return true;
 }
 
 void Pool::pin(BlockId id) {
-  ++record(id).pins;
-  publish(id.index());
+  Record& known = record(id);
+  const bool was_fixed = is_fixed(known);
+  ++known.pins;
+  note_change(id.index(), was_fixed);
 }
 
 void Pool::unpin(BlockId id) {
   Record& known = record(id);
   if (known.pins == 0) throw InvalidArgument("a block is unpinned that is not pinned");
   --known.pins;
-  publish(id.index());
+  note_change(id.index(), true);
 }
 
 bool Pool::is_movable(BlockIndex index) const {
@@ -354,6 +387,7 @@ std::byte* Pool::address(BlockId id) const { return base_ + info(id).offset; }
 // --- checking ---
 
 void Pool::validate() const {
+  publish_all();
   order_.validate();
   small_.validate();
   Grains held = 0;
@@ -373,7 +407,7 @@ void Pool::validate() const {
       COOP_CHECK(chunk->is_fixed(slot) == is_fixed(record));
       COOP_CHECK(record.extent == piece);
       const BlockFacts facts = chunk->facts(slot);
-      COOP_CHECK(facts.last_use == record.last_use);
+      COOP_CHECK(facts.is_fixed || facts.last_use == record.last_use);
       COOP_CHECK(facts.is_fixed || facts.cost == record.cost);
       held += piece.size();
     }

@@ -58,6 +58,9 @@ struct PoolOptions {
   Fit fit = Fit::kFromEnds;
   // Blocks up to this size live in slabs; 0 switches that off.
   Bytes small_limit = Bytes{64} << 10U;
+  // Every block finds a place while there are bytes for it: the address range is far larger than the
+  // budget. For comparing with systems that have no addresses.
+  bool ignores_addresses = false;
 };
 
 struct BlockInfo {
@@ -97,6 +100,8 @@ class Pool {
   // worth it and stay what they are.
   void set_evictable(BlockId id, double cost, double last_use);
   void touch(BlockId id, double now);
+  // Of an evictable block; others keep what they have. True if it is another one than before.
+  bool set_cost(BlockId id, double cost);
   // Pins nest. A pinned block is neither evicted nor moved.
   void pin(BlockId id);
   void unpin(BlockId id);
@@ -111,15 +116,19 @@ class Pool {
   [[nodiscard]] BlockInfo info(BlockId id) const;
   [[nodiscard]] std::byte* address(BlockId id) const;
 
-  [[nodiscard]] Bytes bytes() const { return to_bytes(order_.total()); }
+  [[nodiscard]] Bytes bytes() const { return bytes_; }
   [[nodiscard]] Bytes held_bytes() const { return held_bytes_; }
   [[nodiscard]] Bytes free_bytes() const { return bytes() - held_bytes_; }
   [[nodiscard]] Bytes largest_hole_bytes() const { return to_bytes(order_.largest_hole()); }
   [[nodiscard]] std::size_t block_count() const { return block_count_; }
   [[nodiscard]] Fit fit() const { return fit_; }
+  [[nodiscard]] bool ignores_addresses() const { return bytes_ < to_bytes(order_.total()); }
 
   // For the search: the pieces in address order, and what a piece's block may suffer.
-  [[nodiscard]] const AddressOrder& order() const { return order_; }
+  [[nodiscard]] const AddressOrder& order() const {
+    if (!unpublished_.empty()) publish_all();
+    return order_;
+  }
   [[nodiscard]] BlockId id_of(BlockIndex index) const {
     return {index, records_[index].generation};
   }
@@ -144,13 +153,15 @@ class Pool {
     Kind kind = Kind::kUnused;
     Placement placement = Placement::kExpensive;
     Tenure tenure = Tenure::kStays;
+    bool is_unpublished = false;
   };
 
   [[nodiscard]] const Record* find(BlockId id) const noexcept;
   Record& record(BlockId id);
   [[nodiscard]] const Record& record(BlockId id) const;
   [[nodiscard]] static bool is_fixed(const Record& record);
-  void publish(BlockIndex index) noexcept;
+  void note_change(BlockIndex index, bool was_fixed) noexcept;
+  void publish_all() const noexcept;
 
   BlockIndex reserve_record();
   Record& begin_block(BlockIndex index, Kind kind, Extent extent) noexcept;
@@ -169,13 +180,17 @@ class Pool {
   void retract_long_lived_end(Extent hole) noexcept;
 
   Fit fit_;
-  AddressOrder order_;
+  Bytes bytes_;
+  // Facts about blocks change several times per operator and are read once per search, so they reach the
+  // columns only then.
+  mutable AddressOrder order_;
+  mutable std::vector<BlockIndex> unpublished_;
   std::optional<HolesBySize> holes_by_size_;  // where the fit needs it
   SmallArea small_;
   Grains long_lived_end_ = 0;
   Bytes held_bytes_ = 0;
   std::size_t block_count_ = 0;
-  std::vector<Record> records_;
+  mutable std::vector<Record> records_;
   std::vector<BlockIndex> unused_;
   Backing& backing_;
   std::byte* base_;

@@ -37,6 +37,8 @@ struct SimulationOptions {
   PolicyOptions policy_options;
   EngineOptions engine;
   Bytes small_limit = PoolOptions{}.small_limit;
+  // Every tensor gets its bytes wherever they are: the world of systems that have no addresses.
+  bool ignores_addresses = false;
 };
 
 // Definitions as in the Coop paper.

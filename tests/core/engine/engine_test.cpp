@@ -8,114 +8,13 @@
 
 #include "core/base/check.hpp"
 #include "core/base/errors.hpp"
-#include "support/hash_world.hpp"
+#include "support/written_program.hpp"
 
 namespace coop {
 namespace {
 
 using testing::Content;
-using testing::HashOp;
-using testing::HashWorld;
-
-// A program written down: tensors of one size, operators with one name each.
-class Program {
- public:
-  explicit Program(Grains grains, const EngineOptions& options = {})
-      : policy_(make_policy("coop")),
-        pool_({.bytes = to_bytes(grains), .small_limit = 0}, backing_),
-        world_(pool_.bytes()),
-        engine_(pool_, *policy_, world_, options) {
-    world_.set_engine(engine_, pool_);
-  }
-
-  struct Tensor {
-    StorageId storage;
-    Token token = 0;
-  };
-
-  Tensor source(Content content) {
-    const BlockId block = engine_.allocate(kSize);
-    world_.write(block, content);
-    const Token token = world_.new_storage();
-    return {engine_.add_source(token, kSize, block), token};
-  }
-
-  // One new tensor from these.
-  Tensor make(Content name, const std::vector<Tensor>& reads) {
-    return run(name, reads, {}, 1).at(0);
-  }
-  void change(Content name, const Tensor& target, const std::vector<Tensor>& reads = {}) {
-    run(name, reads, {{target.storage, true}}, 0, {target});
-  }
-  void overwrite(Content name, const Tensor& target, const std::vector<Tensor>& reads) {
-    run(name, reads, {{target.storage, false}}, 0, {target});
-  }
-  std::vector<Tensor> run(Content name, const std::vector<Tensor>& reads,
-                          const std::vector<Write>& writes, std::size_t made,
-                          const std::vector<Tensor>& written = {}) {
-    std::vector<StorageId> storages;
-    for (const Tensor& tensor : reads) storages.push_back(tensor.storage);
-    RunningCall call = engine_.begin_call(storages, writes);
-    HashOp op{.salt = name, .cost = 100};
-    for (const Write& write : writes) op.overwrites.push_back(write.reads_old ? 0 : kSize);
-    std::vector<NewOutput> outputs;
-    for (std::size_t i = 0; i < made; ++i) {
-      outputs.push_back({.block = engine_.allocate(kSize, op.cost),
-                         .storage = world_.new_storage(),
-                         .bytes = kSize});
-      op.makes.push_back(kSize);
-    }
-    std::vector<Content> inputs;
-    for (const Tensor& tensor : reads) inputs.push_back(now(tensor));
-    for (std::size_t i = 0; i < writes.size(); ++i) {
-      if (writes[i].reads_old) inputs.push_back(now(written[i]));
-    }
-    for (std::size_t i = 0; i < writes.size(); ++i) {
-      world_.write(*world_.block_of(written[i].token), HashWorld::result_of(op, inputs, i));
-    }
-    for (std::size_t i = 0; i < made; ++i) {
-      world_.write(outputs[i].block, HashWorld::result_of(op, inputs, writes.size() + i));
-    }
-    const Token token = world_.remember(std::move(op));
-    const auto made_storages = engine_.end_call(
-        call, {.token = token, .cost = 100, .is_replayable = true, .outputs = outputs});
-    std::vector<Tensor> tensors;
-    for (std::size_t i = 0; i < made; ++i)
-      tensors.push_back({made_storages[i], outputs[i].storage});
-    return tensors;
-  }
-
-  void release(const Tensor& tensor) {
-    engine_.release(tensor.storage);
-    world_.drop_storage(tensor.token);
-  }
-
-  // What it holds, brought back if need be.
-  Content read(const Tensor& tensor) {
-    engine_.make_resident(tensor.storage);
-    return now(tensor);
-  }
-
-  // What an operator makes of contents.
-  static Content result(Content name, const std::vector<Content>& inputs, std::size_t output = 0) {
-    return HashWorld::result_of({.salt = name}, inputs, output);
-  }
-
-  Engine& engine() { return engine_; }
-  HashWorld& world() { return world_; }
-  Pool& pool() { return pool_; }
-
- private:
-  static constexpr Bytes kSize = kGrainBytes;
-
-  Content now(const Tensor& tensor) { return world_.read(*world_.block_of(tensor.token)); }
-
-  FakeBacking backing_;
-  std::unique_ptr<Policy> policy_;
-  Pool pool_;
-  HashWorld world_;
-  Engine engine_;
-};
+using testing::Program;
 
 TEST(Engine, ReadersOfAVersionComeBeforeWhoeverChangedIt) {
   // y = f(x); x.relu_(): both evicted, both wanted.
@@ -319,6 +218,77 @@ TEST(Engine, WhatIsExportedStays) {
   program.engine().evict_all();
   EXPECT_TRUE(program.engine().is_resident(x.storage)) << "even if that could be made again";
   EXPECT_EQ(program.read(x), Program::result(4, {1}));
+}
+
+TEST(Engine, WhatIsExportedStaysWhereItIsWhenAReplayReadsIt) {
+  Program program(8);
+  const auto first = program.source(1);
+  const auto exported = program.make(2, {first});
+  program.engine().export_storage(exported.storage);
+  const auto y = program.make(3, {exported});
+  program.engine().evict_all();
+  EXPECT_EQ(program.read(y), Program::result(3, {Program::result(2, {1})}));
+  const BlockId block = *program.world().block_of(exported.token);
+  EXPECT_EQ(program.pool().info(block).tenure, Tenure::kStays);
+}
+
+TEST(Engine, AHookReadsWhatTheRunningOperatorHasWritten) {
+  // The hook's Call is recorded first, so it cannot be made from what is recorded after it.
+  Program program(16);
+  const auto source = program.source(1);
+  const auto x = program.make(2, {source});
+  const std::vector<Write> writes{{x.storage, false}};
+  RunningCall outer = program.engine().begin_call({}, writes);
+  program.world().write(*program.world().block_of(x.token), Program::result(3, {}));
+  const auto y = program.make(4, {x});
+  program.end(outer, {.salt = 3, .overwrites = {kGrainBytes}, .cost = 1});
+  program.engine().validate();
+  program.engine().evict_all();
+  EXPECT_EQ(program.read(y), Program::result(4, {Program::result(3, {})}));
+  EXPECT_EQ(program.read(x), Program::result(3, {}));
+}
+
+TEST(Engine, AHookOverwritesWhatTheRunningOperatorHasWritten) {
+  Program program(16);
+  const auto source = program.source(1);
+  const auto x = program.make(2, {source});
+  const std::vector<Write> writes{{x.storage, false}};
+  RunningCall outer = program.engine().begin_call({}, writes);
+  program.world().write(*program.world().block_of(x.token), Program::result(3, {}));
+  program.overwrite(4, x, {source});
+  program.end(outer, {.salt = 3, .overwrites = {kGrainBytes}, .cost = 1});
+  program.engine().validate();
+  program.engine().evict_all();
+  EXPECT_EQ(program.read(x), Program::result(4, {1}));
+}
+
+TEST(Engine, ASourceIsWrittenWhileAnOperatorChangesWhatWasMadeFromIt) {
+  // The version that is changed is past, but how to make it must not be lost.
+  Program program(16);
+  const auto weight = program.source(1);
+  const auto x = program.make(2, {weight});
+  const std::vector<Write> writes{{x.storage, true}};
+  RunningCall outer = program.engine().begin_call({}, writes);
+  const Content old_x = Program::result(2, {1});
+  program.world().write(*program.world().block_of(x.token), Program::result(3, {old_x}));
+  program.change(4, weight);
+  program.end(outer, {.salt = 3, .overwrites = {0}, .cost = 1});
+  program.engine().validate();
+  program.engine().evict_all();
+  EXPECT_EQ(program.read(x), Program::result(3, {old_x}));
+}
+
+TEST(Engine, ASourceIsWrittenWhileAnOperatorThatFailsOverwritesWhatWasMadeFromIt) {
+  Program program(16);
+  const auto weight = program.source(1);
+  const auto x = program.make(2, {weight});
+  program.engine().evict_all();
+  const std::vector<Write> writes{{x.storage, false}};
+  RunningCall outer = program.engine().begin_call({}, writes);
+  program.change(4, weight);
+  program.engine().abort_call(outer);
+  program.engine().validate();
+  EXPECT_EQ(program.read(x), Program::result(2, {1}));
 }
 
 TEST(Engine, BadResultsAreAnErrorAndChangeNothing) {

@@ -132,11 +132,14 @@ TEST(EvictingPool, OutOfMemorySaysWhereTheBytesAre) {
     EXPECT_EQ(report.requested, to_bytes(6));
     EXPECT_EQ(report.pool, to_bytes(16));
     EXPECT_EQ(report.free, to_bytes(2));
-    EXPECT_EQ(report.pinned, to_bytes(3));
-    EXPECT_EQ(report.evictable, to_bytes(4));
-    EXPECT_EQ(report.movable, to_bytes(5));
-    EXPECT_EQ(report.staying, to_bytes(2));
+    EXPECT_EQ(report.held_as(Holder::kInput).bytes, to_bytes(3));
+    EXPECT_EQ(report.held_as(Holder::kEvictable).bytes, to_bytes(4));
+    EXPECT_EQ(report.held_as(Holder::kSource).bytes, to_bytes(5));
+    EXPECT_EQ(report.held_as(Holder::kExported).bytes, to_bytes(2));
     EXPECT_EQ(report.largest_room, to_bytes(5));
+    EXPECT_EQ(report.smallest_budget, to_bytes(16 + 6 - 1)) << "one grain is free at the end";
+    ASSERT_EQ(report.largest.size(), 3U);
+    EXPECT_EQ(report.largest[0].bytes, to_bytes(5));
     EXPECT_NE(std::string(error.what()).find("2.5 KiB"), std::string::npos) << error.what();
   }
   // Nothing was evicted in vain, and the program goes on.

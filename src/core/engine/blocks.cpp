@@ -1,0 +1,231 @@
+// Blocks, what they hold, and what it would cost to lose it.
+#include <limits>
+
+#include "core/base/check.hpp"
+#include "core/engine/engine.hpp"
+
+namespace coop {
+
+// --- taking and giving back ---
+
+BlockId Engine::take(Bytes bytes, double cost) {
+  const bool is_cheap = policy_.traits().keeps_cheap_apart && density_.is_cheap(cost, bytes);
+  const Placement placement = is_cheap ? Placement::kCheap : Placement::kExpensive;
+  const BlockId block = take_or_end_orphans({bytes, placement, now_});
+  if (block.index() >= value_of_.size()) {
+    try {
+      value_of_.resize(std::size_t{block.index()} + 1);
+    } catch (...) {
+      static_cast<void>(pool_.free(block));
+      throw;
+    }
+  }
+  value_of_[block.index()] = {};
+  pool_.pin(block);
+  if (is_observed()) tell(about(EngineEvent::Kind::kAllocated, block));
+  return block;
+}
+
+// What is only there for lineage is the last resort.
+BlockId Engine::take_or_end_orphans(const Request& request) {
+  for (;;) {
+    try {
+      return evicting_.allocate(request);
+    } catch (const OutOfMemory&) {
+      if (end_orphans(std::numeric_limits<std::size_t>::max())) continue;
+      if (is_observed()) tell({.kind = EngineEvent::Kind::kOutOfMemory, .bytes = request.bytes});
+      throw;
+    }
+  }
+}
+
+void Engine::give_back(BlockId block) noexcept {
+  if (is_observed()) tell(about(EngineEvent::Kind::kFreed, block));
+  const bool was_there = pool_.free(block);
+  COOP_CHECK(was_there);
+}
+
+void Engine::pin(BlockId block, std::vector<BlockId>& pins) {
+  pins.push_back(block);
+  pool_.pin(block);
+}
+
+void Engine::unpin_all(std::vector<BlockId>& pins) noexcept {
+  for (const BlockId block : pins) {
+    if (pool_.contains(block)) pool_.unpin(block);
+  }
+  pins.clear();
+}
+
+// --- what a block holds ---
+
+// The Value's contents are in this block from now on. Pins stay as they are.
+void Engine::place(ValueId id, BlockId block) noexcept {
+  leave_region(id);
+  graph_.values()[id].block = block;
+  value_of_[block.index()] = id;
+  publish(id);
+  if (is_observed()) tell(about(EngineEvent::Kind::kPlaced, block, id));
+}
+
+// Takes the Value's block away from it. What is in it, and whose it is, is up to the caller.
+BlockId Engine::displace(ValueId id) noexcept {
+  Value& value = graph_.values()[id];
+  const BlockId block = value.block;
+  value.block = {};
+  value_of_[block.index()] = {};
+  enter_region(id);
+  return block;
+}
+
+void Engine::evict(BlockId block) {
+  const ValueId id = value_of_[block.index()];
+  COOP_CHECK(id);
+  const Value& value = graph_.values()[id];
+  COOP_CHECK(value.block == block && !value.is_source());
+  if (is_observed()) {
+    tell(about(EngineEvent::Kind::kEvicted, block, id));
+    tell(about(EngineEvent::Kind::kFreed, block));
+  }
+  if (value.is_current) world_.detach(graph_.storages()[value.storage].token);
+  displace(id);
+}
+
+void Engine::relocate(BlockId block, Bytes from, Bytes to, Bytes bytes) {
+  const ValueId id = value_of_[block.index()];
+  COOP_CHECK(id);
+  const Value& value = graph_.values()[id];
+  const Token* token = value.is_current ? &graph_.storages()[value.storage].token : nullptr;
+  world_.relocate(token, block, from, to, bytes);
+  if (!is_observed()) return;
+  EngineEvent event = about(EngineEvent::Kind::kMoved, block, id);
+  event.from = from;
+  event.offset = to;
+  tell(event);
+}
+
+void Engine::value_goes(ValueId id, const Value& value) noexcept {
+  if (value.is_orphan) stats_.held_by_lineage -= value.bytes;
+  leave_region(id);
+  if (!value.is_resident()) return;
+  value_of_[value.block.index()] = {};
+  give_back(value.block);
+}
+
+void Engine::call_goes(CallId /*id*/, const Call& call) noexcept {
+  forgotten_.push_back(call.token);  // end_call has made room for it
+}
+
+// --- what it would cost ---
+
+// To make it again, with all that is evicted around it: what it is made from would have to come first, and
+// what is made from it cannot come back without it.
+double Engine::cost_of(const Value& value) noexcept {
+  const double own = graph_.calls()[value.producer].cost;
+  if (regions_.node_count() == 0) return own;
+  EvictedRegions::Sum around(regions_);
+  graph_.for_each_neighbour(value, [&](const Value& other) { around.add(other.region); });
+  return own + around.cost();
+}
+
+// Tells the pool what may become of the Value's block, which is used now.
+void Engine::publish(ValueId id) noexcept {
+  const Value& value = graph_.values()[id];
+  if (value.is_source()) {
+    const bool is_exported = value.is_current && graph_.storages()[value.storage].is_source_forever;
+    pool_.set_tenure(value.block, is_exported ? Tenure::kStays : Tenure::kMovable);
+  } else {
+    pool_.set_evictable(value.block, asking_price(value), now_);
+  }
+}
+
+// Tells the pool what the Value costs by now. True if that is news.
+bool Engine::reprice(ValueId id) noexcept {
+  const Value& value = graph_.values()[id];
+  return !value.is_source() && pool_.set_cost(value.block, asking_price(value));
+}
+
+// What a running replay is still going to read is the last to go: as if it were a thousand times as dear.
+double Engine::asking_price(const Value& value) noexcept {
+  constexpr double kWanted = 1000;
+  return value.wanted > 0 ? cost_of(value) * kWanted : cost_of(value);
+}
+
+void Engine::enter_region(ValueId id) noexcept {
+  Value& value = graph_.values()[id];
+  if (!keeps_regions_ || value.is_source()) return;
+  value.region = regions_.add(graph_.calls()[value.producer].cost);
+  graph_.for_each_neighbour(value,
+                            [&](const Value& other) { regions_.join(value.region, other.region); });
+}
+
+// Until something must be evicted, nobody asks what it would cost.
+void Engine::begin_regions() {
+  keeps_regions_ = true;
+  graph_.values().for_each([&](ValueId id, const Value& value) {
+    if (!value.is_resident()) enter_region(id);
+  });
+  have_costs_fallen_ = true;
+}
+
+void Engine::leave_region(ValueId id) noexcept {
+  Value& value = graph_.values()[id];
+  if (!value.region) return;
+  regions_.leave(value.region, graph_.calls()[value.producer].cost);
+  value.region = {};
+  have_costs_fallen_ = true;
+}
+
+void Engine::prepare_search() {
+  if (!keeps_regions_) begin_regions();
+  if (!have_costs_fallen_) return;
+  have_costs_fallen_ = false;
+  for (const Chunk* chunk : pool_.order().chunks()) {
+    for (const int slot : SlotsOf(chunk->evictable())) reprice(value_of_[chunk->block_at(slot)]);
+  }
+}
+
+bool Engine::correct_costs(std::span<const BlockId> victims) {
+  bool is_news = false;
+  for (const BlockId block : victims) is_news |= reprice(value_of_[block.index()]);
+  return is_news;
+}
+
+// --- who is told, and who tells ---
+
+Token Engine::token_of(ValueId id) const noexcept {
+  if (!id) return 0;
+  const Value& value = graph_.values()[id];
+  return value.is_current ? graph_.storages()[value.storage].token : 0;
+}
+
+LargeBlock Engine::witness(BlockId block, const BlockInfo& info) const {
+  const ValueId id = value_of_[block.index()];
+  LargeBlock found{.holder = Holder::kSource, .bytes = info.bytes, .storage = token_of(id)};
+  if (info.pins > 0) {
+    found.holder = id ? Holder::kInput : Holder::kBeingMade;
+  } else if (id && graph_.values()[id].is_orphan) {
+    found.holder = Holder::kLineage;
+  } else if (info.tenure == Tenure::kStays) {
+    found.holder = Holder::kExported;
+  }
+  return found;
+}
+
+EngineEvent Engine::about(EngineEvent::Kind kind, BlockId block, ValueId id) const noexcept {
+  const BlockInfo info = pool_.info(block);
+  return {.kind = kind,
+          .block = block,
+          .offset = info.offset,
+          .bytes = info.bytes,
+          .token = token_of(id),
+          .is_source = id && graph_.values()[id].is_source(),
+          .cost = static_cast<double>(info.cost)};
+}
+
+void Engine::tell(EngineEvent event) noexcept {
+  event.now = now_;
+  options_.observer->on_event(event);
+}
+
+}  // namespace coop

@@ -1,0 +1,202 @@
+// Lineage is bounded: however long a program runs, the engine keeps no more than after its first steps.
+#include <algorithm>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "core/base/check.hpp"
+#include "core/engine/engine.hpp"
+#include "support/failing_new.hpp"
+#include "support/written_program.hpp"
+
+namespace coop {
+namespace {
+
+using testing::Content;
+using testing::Program;
+using testing::ReplayObserver;
+
+// Everything that might grow.
+struct Footprint {
+  std::size_t values = 0;
+  std::size_t calls = 0;
+  Bytes held = 0;
+  Bytes held_by_lineage = 0;
+  std::size_t heap = 0;  // of the engine, and of the test
+
+  static Footprint of(Program& program) {
+    const Engine& engine = program.engine();
+    return {engine.graph().values().size(), engine.graph().calls().size(),
+            program.pool().held_bytes(), engine.stats().held_by_lineage, testing::bytes_in_use()};
+  }
+  void grow_to(const Footprint& other) {
+    values = std::max(values, other.values);
+    calls = std::max(calls, other.calls);
+    held = std::max(held, other.held);
+    held_by_lineage = std::max(held_by_lineage, other.held_by_lineage);
+    heap = std::max(heap, other.heap);
+  }
+  friend bool operator<=(const Footprint& a, const Footprint& b) {
+    return a.values <= b.values && a.calls <= b.calls && a.held <= b.held &&
+           a.held_by_lineage <= b.held_by_lineage && a.heap <= b.heap;
+  }
+  friend std::ostream& operator<<(std::ostream& out, const Footprint& f) {
+    return out << f.values << " values, " << f.calls << " calls, " << f.held << " bytes held, "
+               << f.held_by_lineage << " by lineage alone, " << f.heap << " on the heap";
+  }
+};
+
+// Runs step(0), step(1) ... and demands that the last nine tenths of them need no more than the first.
+template <typename Step>
+void expect_flat(Program& program, Content steps, const Step& step) {
+  Footprint most;
+  Footprint late;
+  for (Content i = 0; i < steps; ++i) {
+    step(i);
+    (i < steps / 10 ? most : late).grow_to(Footprint::of(program));
+  }
+  EXPECT_TRUE(late <= most) << "first " << most << "\nlater " << late;
+  program.engine().validate();
+}
+
+constexpr Content kSteps = kFullChecks ? 1'000 : 10'000;
+
+// A hidden state goes from step to step; a batch comes in each step and goes. It begins as something
+// small, so that not even its beginning is worth giving up.
+void carry_state(Grains pool, Bytes state_bytes, Bytes batch_bytes, const EngineOptions& options) {
+  Program program(pool, options);
+  const auto seed = program.source(1);
+  auto state = program.make(3, {seed}, state_bytes);
+  Content expected = Program::result(3, {1});
+  expect_flat(program, kSteps, [&](Content step) {
+    const auto batch = program.source(step, batch_bytes);
+    const auto next = program.make(2, {state, batch}, state_bytes);
+    expected = Program::result(2, {expected, step});
+    program.release(state);
+    program.release(batch);
+    state = next;
+  });
+  EXPECT_EQ(program.read(state), expected);
+}
+
+TEST(EngineBounds, ACarriedStateOfTheSizeOfABatch) {
+  carry_state(64, kGrainBytes, kGrainBytes, {});
+}
+
+TEST(EngineBounds, ACarriedStateThatIsSmallAgainstABatch) {
+  carry_state(64, kGrainBytes, 8 * kGrainBytes, {});
+}
+
+TEST(EngineBounds, ACarriedStateThatIsLargeAgainstABatch) {
+  carry_state(64, 8 * kGrainBytes, kGrainBytes, {.most_depth = 20});
+}
+
+// Each batch alone is smaller than the state that is made from it; all of them together are not.
+TEST(EngineBounds, ACarriedStateThatIsLargeAgainstABatchWithNoBoundOnDepth) {
+  carry_state(256, 8 * kGrainBytes, kGrainBytes, {});
+}
+
+TEST(EngineBounds, ATrainingLoop) {
+  // Parameters and an average that are updated in place, activations that are read by a backward, a
+  // sum of losses.
+  Program program(64);
+  const auto weight = program.source(1);
+  const auto average = program.source(2);
+  auto total = program.source(3);
+  Content weight_now = 1;
+  Content average_now = 2;
+  Content total_now = 3;
+  expect_flat(program, kSteps, [&](Content step) {
+    const auto batch = program.source(step);
+    const auto hidden = program.make(4, {batch, weight});
+    const auto loss = program.make(5, {hidden, weight});
+    const auto gradient = program.make(6, {loss, hidden, weight});
+    const auto sum = program.make(7, {total, loss});
+    program.release(total);
+    total = sum;
+    program.change(8, average, {gradient});
+    program.change(9, weight, {gradient});
+
+    const Content hidden_now = Program::result(4, {step, weight_now});
+    const Content loss_now = Program::result(5, {hidden_now, weight_now});
+    const Content gradient_now = Program::result(6, {loss_now, hidden_now, weight_now});
+    total_now = Program::result(7, {total_now, loss_now});
+    average_now = Program::result(8, {gradient_now, average_now});
+    weight_now = Program::result(9, {gradient_now, weight_now});
+    for (const auto& tensor : {batch, hidden, loss, gradient}) program.release(tensor);
+    if (step % 100 == 0) program.engine().evict_all();
+  });
+  EXPECT_EQ(program.read(weight), weight_now);
+  EXPECT_EQ(program.read(average), average_now);
+  EXPECT_EQ(program.read(total), total_now);
+}
+
+TEST(EngineBounds, AStateThatIsChangedInPlaceForever) {
+  Program program(64, {.most_depth = kSteps / 20});
+  const auto source = program.source(1);
+  const auto state = program.make(2, {source});
+  Content expected = Program::result(2, {1});
+  expect_flat(program, kSteps, [&](Content /*step*/) {
+    program.change(3, state, {source});
+    expected = Program::result(3, {1, expected});
+  });
+  EXPECT_EQ(program.read(state), expected);
+}
+
+TEST(EngineBounds, LineageThatThereIsNoRoomToEndDoesNotKeepOperatorsFromRunning) {
+  // y takes two blocks to bring back, of which there is one; what an operator does with x is not its
+  // concern.
+  Program program(4, {.most_hidden_calls = 0});
+  const auto source = program.source(1);
+  const auto between = program.make(2, {source});
+  const auto y = program.make(3, {between});
+  program.release(between);
+  const auto x = program.source(4);
+  const auto full = program.source(5);
+  const auto fuller = program.source(6);  // y is evicted
+  program.release(fuller);
+  ASSERT_FALSE(program.engine().is_resident(y.storage));
+  program.change(7, x);
+  EXPECT_EQ(program.read(x), Program::result(7, {4}));
+  program.release(full);
+  EXPECT_EQ(program.read(y), Program::result(3, {Program::result(2, {1})}));
+}
+
+// The most blocks that are pinned when a replay begins to run a Call.
+class PinCounter final : public ReplayObserver {
+ public:
+  explicit PinCounter(const Program& program) : program_(program) {}
+  void replay_begins(Token /*call*/, const testing::HashOp& /*op*/) override {
+    std::size_t pinned = 0;
+    program_.engine().graph().values().for_each([&](ValueId, const Value& value) {
+      if (value.is_resident() && program_.pool().info(value.block).pins > 0) ++pinned;
+    });
+    most = std::max(most, pinned);
+  }
+  std::size_t most = 0;
+
+ private:
+  const Program& program_;
+};
+
+TEST(EngineBounds, ALongReplayPinsOnlyWhatTheRunningCallReads) {
+  // There is room for everything, so that it is not the budget that keeps the pins few.
+  constexpr int kLength = kFullChecks ? 200 : 1000;
+  Program program(2 * kLength + 16, {.most_depth = 2 * kLength});
+  PinCounter pins(program);
+  program.world().set_observer(pins);
+  const auto source = program.source(1);
+  std::vector<Program::Tensor> chain{program.make(2, {source})};
+  Content expected = Program::result(2, {1});
+  for (int i = 1; i < kLength; ++i) {
+    chain.push_back(program.make(3, {chain.back(), source}));
+    expected = Program::result(3, {expected, 1});
+  }
+  program.engine().evict_all();
+  EXPECT_EQ(program.read(chain.back()), expected);
+  EXPECT_EQ(program.engine().stats().deepest_replay, static_cast<std::uint32_t>(kLength));
+  EXPECT_EQ(pins.most, 2U);
+}
+
+}  // namespace
+}  // namespace coop

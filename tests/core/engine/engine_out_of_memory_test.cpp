@@ -1,0 +1,139 @@
+// What an out-of-memory error says, and that it is true.
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "core/engine/engine.hpp"
+#include "support/hash_world.hpp"
+
+namespace coop {
+namespace {
+
+using testing::HashOp;
+using testing::HashWorld;
+
+class Scene {
+ public:
+  explicit Scene(Grains grains, const char* policy = "coop", bool ignores_addresses = false)
+      : policy_(make_policy(policy)),
+        pool_({.bytes = to_bytes(grains),
+               .fit = policy_->traits().fit,
+               .small_limit = 0,
+               .ignores_addresses = ignores_addresses},
+              backing_),
+        world_(to_bytes(4096)),
+        engine(pool_, *policy_, world_) {
+    world_.set_engine(engine, pool_);
+  }
+
+  StorageId source(Grains grains) {
+    const BlockId block = engine.allocate(to_bytes(grains));
+    world_.write(block, 1);
+    return engine.add_source(world_.new_storage(), to_bytes(grains), block);
+  }
+  StorageId make(Grains grains, StorageId from) {
+    RunningCall call = engine.begin_call({&from, 1}, {});
+    const NewOutput output{.block = engine.allocate(to_bytes(grains), 10),
+                           .storage = world_.new_storage(),
+                           .bytes = to_bytes(grains)};
+    world_.write(output.block, 2);
+    const Token token = world_.remember({.salt = 1, .makes = {to_bytes(grains)}, .cost = 10});
+    return engine
+        .end_call(call,
+                  {.token = token, .cost = 10, .is_replayable = true, .outputs = {&output, 1}})
+        .front();
+  }
+  MemoryReport report_of(Grains request) {
+    try {
+      engine.free(engine.allocate(to_bytes(request)));
+    } catch (const OutOfMemory& error) {
+      text = error.what();
+      return error.report();
+    }
+    ADD_FAILURE() << "it fits";
+    return {};
+  }
+
+ private:
+  FakeBacking backing_;
+  std::unique_ptr<Policy> policy_;
+  Pool pool_;
+  HashWorld world_;
+
+ public:
+  Engine engine;
+  std::string text;
+};
+
+TEST(EngineOutOfMemory, SaysWhoHasWhat) {
+  Scene scene(100);
+  const StorageId batch = scene.source(10);
+  const StorageId parameter = scene.source(20);
+  scene.make(15, batch);
+  scene.make(5, batch);
+  scene.engine.release(batch);  // only there for what is made from it
+  const StorageId seen = scene.source(7);
+  scene.engine.export_storage(seen);
+  RunningCall call = scene.engine.begin_call({&parameter, 1}, {});
+  const BlockId workspace = scene.engine.allocate(to_bytes(3));
+
+  const MemoryReport report = scene.report_of(90);
+  EXPECT_EQ(report.requested, to_bytes(90));
+  EXPECT_EQ(report.held_as(Holder::kInput).bytes, to_bytes(20));
+  EXPECT_EQ(report.held_as(Holder::kBeingMade).bytes, to_bytes(3));
+  EXPECT_EQ(report.held_as(Holder::kLineage).bytes, to_bytes(10));
+  EXPECT_EQ(report.held_as(Holder::kExported).bytes, to_bytes(7));
+  EXPECT_EQ(report.held_as(Holder::kSource).bytes, 0U);
+  Bytes all = report.free;
+  for (const Holding& held : report.held) all += held.bytes;
+  EXPECT_EQ(all, report.pool);
+  EXPECT_EQ(report.largest.front().bytes, to_bytes(20));
+  EXPECT_NE(scene.text.find("kept only to recompute others"), std::string::npos) << scene.text;
+
+  scene.engine.free(workspace);
+  scene.engine.abort_call(call);
+  scene.engine.validate();
+}
+
+TEST(EngineOutOfMemory, TheSmallestBudgetThatItNamesIsEnoughAndNoGrainLessIs) {
+  for (const bool ignores_addresses : {false, true}) {
+    const char* const policy = ignores_addresses ? "dtr" : "coop";
+    const auto fill = [](Scene& scene) {
+      const StorageId batch = scene.source(10);
+      scene.make(15, batch);
+      scene.make(5, batch);
+    };
+    Scene scene(40, policy, ignores_addresses);
+    fill(scene);
+    const auto enough = static_cast<Grains>(scene.report_of(35).smallest_budget / kGrainBytes);
+    EXPECT_EQ(enough, 45) << "what cannot be recomputed, and the request";
+    Scene larger(enough, policy, ignores_addresses);
+    fill(larger);
+    larger.engine.free(larger.engine.allocate(to_bytes(35)));
+    Scene smaller(enough - 1, policy, ignores_addresses);
+    fill(smaller);
+    EXPECT_THROW(smaller.engine.allocate(to_bytes(35)), OutOfMemory);
+  }
+}
+
+TEST(EngineOutOfMemory, WhatIsOnlyThereForLineageGoesFirst) {
+  Scene scene(40);
+  const StorageId batch = scene.source(20);
+  const StorageId loss = scene.make(1, batch);
+  scene.make(1, loss);
+  scene.engine.release(batch);
+  // 18 are free. The batch is kept for a loss that is far smaller.
+  scene.engine.free(scene.engine.allocate(to_bytes(35)));
+  EXPECT_EQ(scene.engine.stats().held_by_lineage, 0U);
+  scene.engine.validate();
+}
+
+TEST(EngineOutOfMemory, APolicyOfNeighboursNeedsAddresses) {
+  EXPECT_THROW(Scene(40, "coop", true), InvalidArgument);
+}
+
+}  // namespace
+}  // namespace coop
