@@ -145,8 +145,8 @@ FAULTS = [
     (
         "bound-stops-operators",
         BARRIER,
-        "    most_hidden_ = graph_.hidden_count() +",
-        "    throw;\n    most_hidden_ = graph_.hidden_count() +",
+        "    hidden_allowed_ = graph_.hidden_count() -",
+        "    throw;\n    hidden_allowed_ = graph_.hidden_count() -",
     ),
     # Of what happens when something throws.
     ("copy-leaks", BARRIER, "    give_back(aside);\n    throw;", "    throw;"),
@@ -169,7 +169,7 @@ FAULTS = [
     ("block-leaks-without-a-record", BLOCKS, "      static_cast<void>(pool_.free(block));\n", ""),
     ("recording-may-fail", ENGINE, "  graph_.reserve(made, made, call.inputs.size());\n", ""),
     ("versions-may-fail", ENGINE, "    graph_.reserve(0, writes.size(), 0);\n", ""),
-    ("orphans-may-fail", ENGINE, "    reserve_orphans(2 * writes.size());\n", ""),
+    ("orphans-may-fail", BARRIER, "if (orphans_.capacity() >= needed()) return;", "return;"),
     ("search-without-room", SEARCH, "if (sum_.size() < room)", "if (begin_.size() < room)"),
     ("forgetting-may-fail", ENGINE, "  reserve_forgotten();\n  std", "  std"),
     # Of several threads.

@@ -1,14 +1,15 @@
 #pragma once
 
-// What random programs have come by: every row of "Replaying a Call" and every case of "Cases that look
-// harmless" of the notes on lineage, as far as there is one without PyTorch.
+// What random programs have come by: every row of "Replaying a Call" and every case of "Cases that
+// look harmless" of the notes on lineage, as far as there is one without PyTorch.
 //
 // Left to the tests of the plugin, because the engine knows nothing of it:
 //   - the ambience of a run (grad mode, flags, thread count), which the world records and restores;
 //   - views: their sizes, strides and flags are the world's. Here, views are names of a storage;
-//   - an optional output that is undefined on replay: the engine is handed as many outputs as the first
-//     run recorded, or an exception;
-//   - a 0-dim CPU tensor in a CUDA op: what is in no pool is unknown to the engine, as what has no bytes;
+//   - an optional output that is undefined on replay: the engine is handed as many outputs as the
+//     first run recorded, or an exception;
+//   - a 0-dim CPU tensor in a CUDA op: what is in no pool is unknown to the engine, as what has no
+//     bytes;
 //   - double backward: to the engine, Calls like any other that read what a backward made.
 
 #include <array>

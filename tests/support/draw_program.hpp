@@ -1,7 +1,7 @@
 #pragma once
 
-// Draws programs: operators of all kinds by lot, and among them the cases that look harmless, each on
-// tensors that are there by chance.
+// Draws programs: operators of all kinds by lot, and among them the cases that look harmless, each
+// on tensors that are there by chance.
 
 #include <array>
 
@@ -126,7 +126,8 @@ inline void zero_bytes(ProgramWriter& w) {
   w.check(full);
 }
 
-// The same weights twice in a forward pass, then an update, then used again before anything is dropped.
+// The same weights twice in a forward pass, then an update, then used again before anything is
+// dropped.
 inline void parameter_updated_before_backward(ProgramWriter& w) {
   const Name weight = w.source();
   const Name first = w.make({weight, w.pick()});

@@ -1,7 +1,7 @@
 #pragma once
 
-// A program that links failing_new.cpp can make its own operator new fail on demand, and knows how much
-// it holds.
+// A program that links failing_new.cpp can make its own operator new fail on demand, and knows how
+// much it holds.
 
 #include <cstddef>
 #include <utility>
@@ -27,8 +27,8 @@ std::size_t bytes_in_use();
 
 inline bool is_spared = false;  // NOLINT(readability-identifier-naming): a test's own global
 
-// Tests that look at one part of a program only: while Spared lives, allocations neither count nor fail;
-// while Exposed does, they do. The innermost decides.
+// Tests that look at one part of a program only: while Spared lives, allocations neither count nor
+// fail; while Exposed does, they do. The innermost decides.
 class Spared {
  public:
   Spared() : before_(std::exchange(is_spared, true)) {}

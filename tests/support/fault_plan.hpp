@@ -1,7 +1,7 @@
 #pragma once
 
-// Which call of a run is to fail. A run counts, for every kind of place, how often it came by; a second
-// run of the same program can then be told at which of them to fail.
+// Which call of a run is to fail. A run counts, for every kind of place, how often it came by; a
+// second run of the same program can then be told at which of them to fail.
 
 #include <array>
 #include <cstdint>

@@ -26,8 +26,8 @@ class OperatorRun {
     --m_.running;
   }
 
-  // Throws what the engine throws; everything is then as if it had failed. inside() is called when it
-  // has done its work and has not ended yet.
+  // Throws what the engine throws; everything is then as if it had failed. inside() is called when
+  // it has done its work and has not ended yet.
   template <typename Inside>
   void run(const Inside& inside) {
     if (!resolve()) {
@@ -105,7 +105,8 @@ class OperatorRun {
     }
     const Exposed engines;
     call_ = m_.engine.begin_call(reads, writes);
-    // What it touches besides is an operator of its own to the engine, and one that is not run again.
+    // What it touches besides is an operator of its own to the engine, and one that is not run
+    // again.
     if (!touched_) return;
     const Write touch{m_.slots[touched_->slot].storage, true};
     effect_ = m_.engine.begin_call({}, {&touch, 1});

@@ -46,12 +46,18 @@ class ProgramRun {
   [[nodiscard]] std::uint64_t faults() const { return faults_ + m_.faults_swallowed; }
 
  private:
-  // Until it has happened, or there is no memory for it. After a fault it is tried again.
   void perform(const Event& event) {
-    for (int done = 0; done < event.repeats && !::testing::Test::HasFatalFailure();) {
+    until_done(event.repeats, [&] { attempt(event); });
+  }
+
+  // Until it has happened so many times, or there is no memory for it. After a fault it is tried
+  // again.
+  template <typename Attempt>
+  void until_done(int times, const Attempt& attempt) {
+    for (int done = 0; done < times && !::testing::Test::HasFatalFailure();) {
       const bool had_struck = m_.faults.has_struck();
       try {
-        attempt(event);
+        attempt();
         ++done;
       } catch (const OutOfMemory&) {
         if (m_.faults.has_struck() == had_struck) {
@@ -116,7 +122,9 @@ class ProgramRun {
 
   void run_operator(const Event& event) {
     OperatorRun(m_, event).run([&] {
-      for (const Event& inner : event.inside) perform(inner);
+      for (const Event& inner : event.inside) {
+        until_done(1, [&] { OperatorRun(m_, inner).run([] {}); });
+      }
     });
   }
 

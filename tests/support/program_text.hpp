@@ -1,11 +1,13 @@
 #pragma once
 
-// A program for the hash world, written down before it runs, so that the same one can be run under many
-// budgets and policies.
+// A program for the hash world, written down before it runs, so that the same one can be run under
+// many budgets and policies.
 //
-// It speaks of tensors by names. Several names may be of one storage: views. A name whose making failed
-// for want of memory is nobody's, and whatever uses it later does not happen.
+// It speaks of tensors by names. Several names may be of one storage: views. A name whose making
+// failed for want of memory is nobody's, and whatever uses it later does not happen.
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <vector>
@@ -59,15 +61,15 @@ struct Event {
   bool is_replayable = true;
   bool fails = false;
   int repeats = 1;
-  std::vector<Event> inside;  // happens after it has done its work and before it has ended
+  std::vector<Event> inside;  // operators that run when it has done its work and has not ended yet
 };
 
 using ProgramText = std::vector<Event>;
 
-inline void print(const Event& event, int depth = 0) {
-  constexpr const char* kKinds[] = {"source", "operator", "view",     "release",
-                                    "check",  "export",   "evict all"};
-  std::printf("%*s%s", 2 * depth, "", kKinds[static_cast<int>(event.kind)]);
+inline void print_line(const Event& event) {
+  constexpr std::array kKinds{"source", "operator", "view",     "release",
+                              "check",  "export",   "evict all"};
+  std::printf("%s", kKinds[static_cast<std::size_t>(event.kind)]);
   const auto grains = [](Bytes bytes) { return static_cast<int>(bytes / kGrainBytes); };
   if (event.name != kNobody) std::printf(" %d", event.name);
   if (event.of != kNobody) std::printf(" of %d", event.of);
@@ -87,7 +89,14 @@ inline void print(const Event& event, int depth = 0) {
               event.is_replayable ? "" : " (not replayable)", event.fails ? " (fails)" : "");
   if (event.repeats > 1) std::printf(" %d times", event.repeats);
   std::printf("\n");
-  for (const Event& inner : event.inside) print(inner, depth + 1);
+}
+
+inline void print(const Event& event) {
+  print_line(event);
+  for (const Event& inner : event.inside) {
+    std::printf("  inside: ");
+    print_line(inner);
+  }
 }
 
 }  // namespace coop::testing

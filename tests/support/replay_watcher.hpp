@@ -1,6 +1,7 @@
 #pragma once
 
-// Looks at every replay and notes which rows and cases of the notes on lineage it is an instance of.
+// Looks at every replay and notes which rows and cases of the notes on lineage it is an instance
+// of.
 
 #include <algorithm>
 #include <vector>

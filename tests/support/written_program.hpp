@@ -8,8 +8,8 @@
 
 namespace coop::testing {
 
-// A program written down in a test: operators have a name each, tensors the size of a grain unless told
-// otherwise.
+// A program written down in a test: operators have a name each, tensors the size of a grain unless
+// told otherwise.
 class Program {
  public:
   explicit Program(Grains grains, const EngineOptions& options = {})

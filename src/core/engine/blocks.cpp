@@ -1,4 +1,5 @@
 // Blocks, what they hold, and what it would cost to lose it.
+#include <algorithm>
 #include <limits>
 
 #include "core/base/check.hpp"
@@ -8,7 +9,9 @@ namespace coop {
 
 // --- taking and giving back ---
 
+// A storage of 0 bytes has a place too.
 BlockId Engine::take(Bytes bytes, double cost) {
+  bytes = std::max<Bytes>(bytes, 1);
   const bool is_cheap = policy_.traits().keeps_cheap_apart && density_.is_cheap(cost, bytes);
   const Placement placement = is_cheap ? Placement::kCheap : Placement::kExpensive;
   const BlockId block = take_or_end_orphans({bytes, placement, now_});

@@ -25,8 +25,7 @@ Engine::Engine(Pool& pool, Policy& policy, World& world, const EngineOptions& op
       world_(world),
       options_(options),
       evicting_(pool, policy, *this, options.clock),
-      graph_(*this),
-      most_hidden_(options.most_hidden_calls) {
+      graph_(*this) {
   spare_calls_.reserve(kSpareCalls);
 }
 
@@ -55,7 +54,7 @@ StorageId Engine::add_source(Token token, Bytes bytes, BlockId block) {
 // Nothing to bring back, nothing to protect: what another thread runs again is of no concern.
 bool Engine::can_begin_at_once(std::span<const StorageId> reads,
                                std::span<const Write> writes) const {
-  return writes.empty() && graph_.hidden_count() <= most_hidden_ &&
+  return writes.empty() && graph_.hidden_count() <= most_hidden() + hidden_allowed_ &&
          std::all_of(reads.begin(), reads.end(),
                      [&](StorageId id) { return graph_.values()[current_of(id)].is_resident(); });
 }
@@ -143,8 +142,8 @@ std::vector<StorageId> Engine::end_call(RunningCall& call, const CallResult& res
 
   for (std::uint32_t i = 0; i < written; ++i) {
     const RunningCall::Written& write = call.writes[i];
-    // Others may have run meanwhile (a hook, another thread): have overwritten it, or read it, and were
-    // then recorded before this Call, which therefore cannot be where they get it from.
+    // Others may have run meanwhile (a hook, another thread): have overwritten it, or read it, and
+    // were then recorded before this Call, which therefore cannot be where they get it from.
     if (!graph_.values().contains(write.version)) continue;
     const Value& version = graph_.values()[write.version];
     if (!version.is_current || version.readers > 0) continue;

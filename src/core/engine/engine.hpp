@@ -43,8 +43,9 @@ namespace coop {
 struct EngineOptions {
   // Bounds on lineage: a Value this many Calls away from a Source becomes one, ...
   std::uint32_t most_depth = 2000;
-  // ... and of Calls that only exist to make others' inputs again, no more than this many are kept.
-  std::size_t most_hidden_calls = 16384;
+  // ... and of Calls that only exist to make others' inputs again, no more than this many are kept, and a
+  // few for each other Call.
+  std::size_t most_hidden_calls = 8192;
   // How often one Call may be run again for a single request before it counts as out of memory.
   std::uint32_t most_runs = 32;
   EngineObserver* observer = nullptr;
@@ -205,6 +206,7 @@ class Engine final : private BlockOwner, private GraphListener {
   bool end_orphans(std::size_t most_walked);
   [[nodiscard]] Bytes orphaned_bytes_behind(ValueId value);
   void bound_lineage();
+  [[nodiscard]] std::size_t most_hidden() const;
   void end_oldest_hidden();
 
   Pool& pool_;
@@ -225,8 +227,8 @@ class Engine final : private BlockOwner, private GraphListener {
   std::vector<ValueId> orphans_;    // Sources that lost their storage
   std::size_t next_orphan_ = 0;     // to be looked at
   std::size_t orphan_looks_due_ = 0;
-  std::size_t most_hidden_;       // Calls, until the oldest are ended
-  std::vector<ValueId> targets_;  // of the Call that begins
+  std::size_t hidden_allowed_ = 0;  // beyond the bound: there was no memory to end them
+  std::vector<ValueId> targets_;    // of the Call that begins
   std::vector<RunningCall> spare_calls_;
 
   mutable std::mutex mutex_;

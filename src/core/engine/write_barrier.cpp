@@ -257,14 +257,21 @@ void Engine::bound_lineage() {
   orphan_looks_due_ = 0;
   const bool is_much = stats_.held_by_lineage > pool_.bytes() / 8;
   if (is_much && stats_.calls % kCallsPerSweep == 0) static_cast<void>(end_orphans(kMostSwept));
-  if (graph_.hidden_count() > most_hidden_) end_oldest_hidden();
+  if (graph_.hidden_count() > most_hidden() + hidden_allowed_) end_oldest_hidden();
+}
+
+std::size_t Engine::most_hidden() const {
+  constexpr std::size_t kForEachOther = 4;
+  const std::size_t others = graph_.calls().size() - graph_.hidden_count();
+  return options_.most_hidden_calls + kForEachOther * others;
 }
 
 // Makes Sources of what the oldest hidden Calls are kept for. Some at a time, so that the walk is worth
 // it. Where there is no memory for that, there may be more of them: the operator that is about to begin
 // must not fail for it.
 void Engine::end_oldest_hidden() {
-  const std::size_t kept = options_.most_hidden_calls - options_.most_hidden_calls / 8;
+  const std::size_t most = most_hidden();
+  const std::size_t kept = most - most / 8;
   std::vector<ValueId> oldest;
   std::size_t more = graph_.hidden_count() - kept;
   for (CallId id = graph_.oldest_hidden(); id && more > 0; --more) {
@@ -272,11 +279,11 @@ void Engine::end_oldest_hidden() {
     id = graph_.calls()[id].next_hidden;
   }
   const Descendants descendants = find_descendants(oldest, kNoLimit);
-  most_hidden_ = options_.most_hidden_calls;
+  hidden_allowed_ = 0;
   try {
     for (const ValueId id : descendants.current) make_sources({&id, 1});
   } catch (const OutOfMemory&) {
-    most_hidden_ = graph_.hidden_count() + options_.most_hidden_calls / 8 + 1;
+    hidden_allowed_ = graph_.hidden_count() - std::min(most, graph_.hidden_count()) + most / 8 + 1;
   }
 }
 

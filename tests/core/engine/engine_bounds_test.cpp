@@ -1,4 +1,5 @@
-// Lineage is bounded: however long a program runs, the engine keeps no more than after its first steps.
+// Lineage is bounded: however long a program runs, the engine keeps no more than after its first
+// steps.
 #include <algorithm>
 #include <vector>
 
@@ -46,7 +47,8 @@ struct Footprint {
   }
 };
 
-// Runs step(0), step(1) ... and demands that the last nine tenths of them need no more than the first.
+// Runs step(0), step(1) ... and demands that the last nine tenths of them need no more than the
+// first.
 template <typename Step>
 void expect_flat(Program& program, Content steps, const Step& step) {
   Footprint most;
@@ -61,8 +63,8 @@ void expect_flat(Program& program, Content steps, const Step& step) {
 
 constexpr Content kSteps = kFullChecks ? 1'000 : 10'000;
 
-// A hidden state goes from step to step; a batch comes in each step and goes. It begins as something
-// small, so that not even its beginning is worth giving up.
+// A hidden state goes from step to step; a batch comes in each step and goes. It begins as
+// something small, so that not even its beginning is worth giving up.
 void carry_state(Grains pool, Bytes state_bytes, Bytes batch_bytes, const EngineOptions& options) {
   Program program(pool, options);
   const auto seed = program.source(1);
@@ -131,6 +133,28 @@ TEST(EngineBounds, ATrainingLoop) {
   EXPECT_EQ(program.read(total), total_now);
 }
 
+// (Losses that are small are Sources from birth, and a sum that begins as a Source ends its past as it
+// goes.)
+TEST(EngineBounds, ALargeLossSummedOverThousandsOfBatchesKeepsFewOfTheirGraphs) {
+  Program program(64);
+  const auto weight = program.source(7);
+  const auto batch = program.source(8);
+  auto total = program.make(1, {batch});
+  for (int step = 0; step < 3000; ++step) {
+    auto x = program.make(2, {batch, weight});
+    for (int layer = 1; layer < 10; ++layer) {
+      const auto next = program.make(2, {x, weight});
+      program.release(x);
+      x = next;
+    }
+    const auto sum = program.make(3, {total, x});
+    program.release(total);
+    program.release(x);
+    total = sum;
+  }
+  EXPECT_LE(program.engine().graph().calls().size(), 9000U) << "of 33,000";
+}
+
 TEST(EngineBounds, AStateThatIsChangedInPlaceForever) {
   Program program(64, {.most_depth = kSteps / 20});
   const auto source = program.source(1);
@@ -144,8 +168,8 @@ TEST(EngineBounds, AStateThatIsChangedInPlaceForever) {
 }
 
 TEST(EngineBounds, LineageThatThereIsNoRoomToEndDoesNotKeepOperatorsFromRunning) {
-  // y takes two blocks to bring back, of which there is one; what an operator does with x is not its
-  // concern.
+  // y takes two blocks to bring back, of which there is one; what an operator does with x is not
+  // its concern.
   Program program(4, {.most_hidden_calls = 0});
   const auto source = program.source(1);
   const auto between = program.make(2, {source});

@@ -1,6 +1,7 @@
-// What if anything fails? On a set of programs, every allocation of the engine's own, every call to the
-// world that may throw and every search for memory is made to fail once, in turn. To the program that is
-// an operator that failed: it finds every invariant intact, tries again, and ends as if nothing had been.
+// What if anything fails? On a set of programs, every allocation of the engine's own, every call to
+// the world that may throw and every search for memory is made to fail once, in turn. To the
+// program that is an operator that failed: it finds every invariant intact, tries again, and ends
+// as if nothing had been.
 #include <algorithm>
 #include <array>
 #include <cstdio>
