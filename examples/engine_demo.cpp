@@ -176,7 +176,7 @@ void print_result(const Options& options, const std::string& policy, const Netwo
       static_cast<unsigned long long>(result.budget),
       static_cast<unsigned long long>(network.demand.peak_bytes));
   if (!result.is_ok()) {
-    std::printf("\"status\": \"out_of_memory\"}");
+    std::printf(R"("status": "out_of_memory"})");
     return;
   }
   const StepResult& step = result.last();

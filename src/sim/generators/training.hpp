@@ -74,6 +74,7 @@ class Training {
   Training(std::uint64_t seed, Optimizer optimizer) : random_(seed), optimizer_(optimizer) {}
   Training(const Training&) = delete;
   Training& operator=(const Training&) = delete;
+  ~Training() = default;
 
   [[nodiscard]] Random& random() { return random_; }
 

@@ -37,7 +37,8 @@ struct SimulationOptions {
   PolicyOptions policy_options;
   EngineOptions engine;
   Bytes small_limit = PoolOptions{}.small_limit;
-  // Every tensor gets its bytes wherever they are: the world of systems that have no addresses.
+  // Every tensor gets its bytes wherever they are: the world of systems that have no addresses. Only for
+  // policies that evict one tensor at a time.
   bool ignores_addresses = false;
 };
 
@@ -76,8 +77,8 @@ struct SimulationResult {
   [[nodiscard]] const StepResult& last() const { return steps.back(); }
 };
 
-// Running out of memory is a result. Throws InvalidArgument for an unknown policy and for a budget that
-// is no size for a pool.
+// Running out of memory is a result. Throws InvalidArgument for an unknown policy, for a budget that is
+// no size for a pool, and for windows without addresses.
 SimulationResult simulate(const Trace& trace, const SimulationOptions& options);
 
 }  // namespace coop::sim

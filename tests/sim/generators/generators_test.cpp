@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,9 @@
 #include "sim/trace/trace_file.hpp"
 
 namespace coop::sim {
+
+void PrintTo(const Generator& generator, std::ostream* out) { *out << generator.name; }  // NOLINT
+
 namespace {
 
 class EveryGenerator : public ::testing::TestWithParam<Generator> {

@@ -191,6 +191,26 @@ TEST(Simulator, PinnedStaysUntilItIsUnpinned) {
   EXPECT_TRUE(simulate(needs("call 2 0 1 changes 1\nunpin 1\n", ""), within(2_MiB)).is_ok());
 }
 
+TEST(Simulator, AddressesCanBeIgnored) {
+  // Two holes of 1 MiB, with what cannot move between them.
+  const Trace trace = trace_of(
+      "source 0 1M\n"
+      "source 1 1M\n"
+      "source 2 1M\n"
+      "export 1\n"
+      "release 0\n"
+      "release 2\n"
+      "call 1 0 10 makes 3:2M\n");
+  SimulationOptions options{.policy = "dtr", .budget = 3_MiB};
+  EXPECT_FALSE(simulate(trace, options).is_ok());
+  options.ignores_addresses = true;
+  EXPECT_TRUE(simulate(trace, options).is_ok());
+  options.budget -= 1_KiB;
+  EXPECT_FALSE(simulate(trace, options).is_ok());
+  options.policy = "coop";
+  EXPECT_THROW(simulate(trace, options), InvalidArgument) << "without addresses, no windows";
+}
+
 TEST(Simulator, OutputsAreBroughtBackTogether) {
   const Trace trace = trace_of(
       "source 0 1M\n"

@@ -1,6 +1,7 @@
 // The logs of real networks are read as those who recorded them describe them.
 #include "support/recorded_logs.hpp"
 
+#include <ostream>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -18,6 +19,8 @@ struct Recorded {
   double peak_mb;
   double base_ms;
 };
+
+void PrintTo(const Recorded& recorded, std::ostream* out) { *out << recorded.name; }  // NOLINT
 
 void expect(const Trace& trace, const Recorded& recorded) {
   const Demand demand = measure_demand(trace);
