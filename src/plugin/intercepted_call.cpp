@@ -262,7 +262,7 @@ void InterceptedCall::look_at_results() {
     record->impl = impl;
     record->bytes = impl->nbytes();
     record->is_trusted = !is_opaque_ && !facts_.is_buffer;
-    if (recorded_) {
+    if (recorded_ && !has_strange_results_) {
       recorded_->outputs.push_back(
           {.position = at, .bytes = record->bytes, .recipe = TensorRecipe::of(tensor)});
     }

@@ -72,6 +72,15 @@ void export_tensor(const at::Tensor& tensor) {
       [&] { session->export_storage(*tensor.storage().unsafeGetStorageImpl()); });
 }
 
+void bring_back(const at::Tensor& tensor) {
+  Session* session = Session::active();
+  if (session == nullptr || !tensor.has_storage()) return;
+  StorageRecord* record = record_in(*tensor.storage().unsafeGetStorageImpl());
+  if (record != nullptr && &record->session == session) {
+    with_torch_errors([&] { session->engine().make_resident(record->id); });
+  }
+}
+
 bool is_resident(const at::Tensor& tensor) {
   return tensor.storage().unsafeGetStorageImpl()->_mutable_data_ptr_no_checks().get() != nullptr;
 }
@@ -86,6 +95,8 @@ TORCH_LIBRARY(coop, library) {
   library.def("stats() -> Dict(str, int)", &stats);
   // Resident, and at the same address, until it dies.
   library.def("export_tensor(Tensor tensor) -> ()", &export_tensor);
+  // Resident until the next operator.
+  library.def("bring_back(Tensor tensor) -> ()", &bring_back);
   library.def("is_resident(Tensor tensor) -> bool", &is_resident);
   // Every invariant of the engine's; slow.
   library.def("validate() -> ()", &validate);

@@ -50,7 +50,7 @@ Session::Session(const SessionOptions& options)
       policy_(make_policy(options.policy)),
       pool_({.bytes = options.bytes,
              .fit = policy_->traits().fit,
-             .small_limit = std::max(options.small_limit, kStandInBytes)},
+             .small_limit = options.small_limit},
             memory_),
       world_(*this),
       engine_(pool_, *policy_, world_) {}
