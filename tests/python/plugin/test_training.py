@@ -1,0 +1,62 @@
+"""Training inside a budget leaves every number as it is without: bit for bit."""
+
+import pytest
+from training import Training, adam, assert_same, cnn, fused_adam, mlp, run, sgd
+
+from coop import _plugin
+
+MIB = 1 << 20
+
+TRAININGS = {
+    "mlp-sgd": Training(mlp, (128, 64), sgd),
+    "mlp-adam": Training(mlp, (128, 64), adam),
+    "mlp-fused-adam": Training(mlp, (128, 64), fused_adam),
+    "cnn-sgd": Training(cnn, (16, 3, 16, 16), sgd),
+    "cnn-adam": Training(cnn, (16, 3, 16, 16), adam),
+    "mlp-inside": Training(mlp, (128, 64), sgd, model_is_older=False),
+    "cnn-inside": Training(cnn, (16, 3, 16, 16), adam, model_is_older=False),
+}
+
+
+@pytest.fixture(params=TRAININGS.values(), ids=TRAININGS.keys())
+def training(request):
+    return request.param
+
+
+@pytest.mark.parametrize("small_limit", [0, 64 << 10])
+def test_everything_is_evicted_after_every_operator(training, small_limit):
+    plain = run(training)
+    stressed = run(training, _plugin.budget(64 * MIB, stress=True, small_limit=small_limit))
+    assert_same(plain, stressed)
+    # It was not for lack of trying.
+    stats = stressed.stats
+    assert stats["evictions"] > 20 * training.steps
+    assert stats["replays"] > 20 * training.steps
+    assert stats["deepest_replay"] >= 5
+
+
+@pytest.mark.parametrize("policy", ["coop", "dtr"])
+def test_a_tight_budget(training, policy):
+    plain = run(training)
+    roomy = run(training, _plugin.budget(64 * MIB, small_limit=4096, policy=policy))
+    assert_same(plain, roomy)
+    assert roomy.stats["evictions"] == 0
+    peak = roomy.stats["peak_held_bytes"]
+
+    budget = int(0.75 * peak)
+    tight = run(training, _plugin.budget(budget, small_limit=4096, policy=policy))
+    assert_same(plain, tight)
+    stats = tight.stats
+    assert stats["peak_held_bytes"] <= stats["pool_bytes"] <= budget
+    assert stats["evictions"] > 0
+    assert stats["replays"] > 0
+
+
+def test_many_steps_leave_what_few_leave():
+    def after(steps):
+        training = Training(cnn, (16, 3, 16, 16), adam, steps=steps)
+        return run(training, _plugin.budget(64 * MIB, stress=True, small_limit=4096)).stats
+
+    few, many = after(3), after(30)
+    for name in ("calls", "storages", "foreign_storages", "raw_blocks", "held_bytes"):
+        assert many[name] == few[name], name
