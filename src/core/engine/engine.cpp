@@ -284,6 +284,11 @@ void Engine::make_resident(StorageId storage) {
   unpin_all(pins);
 }
 
+void Engine::end_lineage(StorageId storage) {
+  const ValueId value = current_of(storage);
+  make_sources({&value, 1});
+}
+
 void Engine::export_storage(StorageId storage) {
   const ValueId value = current_of(storage);
   make_sources({&value, 1});
