@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "plugin/dispatch_key.hpp"
+#include "plugin/gradients.hpp"
 
 namespace coop::plugin {
 namespace {
@@ -170,7 +171,7 @@ void InterceptedCall::begin() {
 
 bool InterceptedCall::is_recordable() const {
   if (!facts_.is_replayable || is_opaque_ || has_strange_tensors_) return false;
-  if (this_thread.unknown_depth > 0) return false;
+  if (this_thread.unknown_depth > 0 || is_accumulating_gradient()) return false;
   return std::all_of(uses_.begin(), uses_.end(), [](const Use& use) {
     // A foreign storage that is changed (every parameter, in every step) ends the lineage anyway.
     const bool is_lost = use.role == Role::kChanged && use.record->is_foreign;

@@ -1,9 +1,12 @@
 #include "plugin/interception.hpp"
 
+#include <span>
+
 #include <ATen/Functions.h>
 #include <c10/util/Exception.h>
 
 #include "plugin/dispatch_key.hpp"
+#include "plugin/gradients.hpp"
 #include "plugin/intercepted_call.hpp"
 #include "plugin/operator_facts.hpp"
 #include "plugin/session.hpp"
@@ -21,6 +24,14 @@ void pass_on(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::ji
   op.redispatchBoxed(below, stack);
 }
 
+void end_lineage_of(Session& session, const c10::OperatorHandle& op,
+                    const torch::jit::Stack& stack) {
+  const auto arguments = std::span(stack).last(op.schema().arguments().size());
+  for_each_tensor(arguments, [&](const at::Tensor& tensor, std::size_t, std::int64_t) {
+    if (tensor.has_storage()) session.end_lineage(*tensor.storage().unsafeGetStorageImpl());
+  });
+}
+
 }  // namespace
 
 void intercept(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
@@ -32,7 +43,11 @@ void intercept(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::j
   const OperatorFacts& facts = facts_of(op);
   const bool is_opaque = facts.kind == Kind::kUnknown || is_handled_out_of_sight(below);
   if (facts.kind == Kind::kOurs) return pass_on(op, below, stack);
-  if (!is_opaque && facts.kind == Kind::kView) return pass_on(op, below, stack);
+  if (!is_opaque && facts.kind == Kind::kView) {
+    // A new gradient becomes the parameter's by being detached from its own history, in both senses.
+    if (is_accumulating_gradient()) end_lineage_of(*session, op, *stack);
+    return pass_on(op, below, stack);
+  }
   if (!is_opaque && facts.kind == Kind::kComposite) return op.redispatchBoxed(below, stack);
   InterceptedCall(*session, op, facts, below, *stack, is_opaque).run();
 }

@@ -97,6 +97,8 @@ class Session {
   void link(StorageRecord& record);
   // It is dead, and no operator runs with it.
   void release(StorageRecord* record) noexcept;
+  // Kept from now on, not made again.
+  void end_lineage(c10::StorageImpl& impl);
   // Resident and in place until it dies.
   void export_storage(c10::StorageImpl& impl);
   // For everything that happens between operators.

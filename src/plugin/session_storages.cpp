@@ -62,6 +62,12 @@ void storage_gone(void* context) noexcept {
   if (record->users == 0) record->session.release(record);
 }
 
+void Session::end_lineage(c10::StorageImpl& impl) {
+  StorageRecord* record = record_in(impl);
+  if (record == nullptr || &record->session != this) return;
+  with_torch_errors([&] { engine_.end_lineage(record->id); });
+}
+
 void Session::export_storage(c10::StorageImpl& impl) {
   StorageRecord* record = record_of(impl);
   if (record == nullptr || record->is_foreign) return;
