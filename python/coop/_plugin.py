@@ -20,8 +20,8 @@ def load() -> None:
     torch.ops.load_library(path)
 
 
-# Ways to a tensor's memory that no operator shows. Whoever took an address may keep it, so the first
-# kind stays where it is from then on; the second only looks once.
+# Ways to a tensor's memory that no operator shows. Whoever took an address may keep it: after the
+# first kind a tensor stays where it is. The second only looks once.
 _TAKE_ADDRESS = (
     "numpy",
     "__array__",

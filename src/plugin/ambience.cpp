@@ -17,7 +17,8 @@ namespace {
 
 bool flushes_denormals_now() {
 #ifdef __SSE__
-  constexpr unsigned kFlushToZero = 0x8000;  // what Context::setFlushDenormal sets, and nobody reads
+  constexpr unsigned kFlushToZero =
+      0x8000;  // what Context::setFlushDenormal sets, and nobody reads
   return (_mm_getcsr() & kFlushToZero) != 0;
 #else
   return false;

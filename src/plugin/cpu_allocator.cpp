@@ -41,7 +41,8 @@ void install_cpu_allocator() {
               "coop: another CPU allocator is in place, one that coop cannot stand in front of");
   // The priority is that of a user's choice: higher than what libraries register.
   constexpr std::uint8_t kPriority = 200;
-  c10::SetCPUAllocator(new CpuAllocator, kPriority);
+  static auto& ours = *new CpuAllocator;  // for ever
+  c10::SetCPUAllocator(&ours, kPriority);
   TORCH_CHECK(c10::GetCPUAllocator() != before_us,
               "coop: another CPU allocator has a higher priority");
 }

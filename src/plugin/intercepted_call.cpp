@@ -122,8 +122,9 @@ void InterceptedCall::add_use(const at::Tensor& tensor, Role role) {
   StorageRecord* record = session_.record_of(*impl);
   if (record == nullptr) return;
   ++record->users;
-  uses_.push_back(
-      {.impl = c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(impl), .record = record, .role = role});
+  uses_.push_back({.impl = c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(impl),
+                   .record = record,
+                   .role = role});
 }
 
 const InterceptedCall::Use* InterceptedCall::use_of(const c10::StorageImpl* impl) const {
@@ -194,13 +195,11 @@ void InterceptedCall::record_arguments() {
           return;
         }
         if (use != nullptr && use->role == Role::kSideEffect) return;  // left out of a replay
-        RecordedCall::Argument it{.argument = argument,
-                                  .element = element,
-                                  .recipe = TensorRecipe::of(tensor)};
+        RecordedCall::Argument it{
+            .argument = argument, .element = element, .recipe = TensorRecipe::of(tensor)};
         if (use != nullptr) {
           const bool is_fresh = use->role == Role::kOverwritten;
-          it.origin =
-              is_fresh ? RecordedCall::Origin::kOverwritten : RecordedCall::Origin::kInput;
+          it.origin = is_fresh ? RecordedCall::Origin::kOverwritten : RecordedCall::Origin::kInput;
           it.number = use->number;
         }
         recorded->tensors.push_back(std::move(it));
@@ -255,10 +254,10 @@ void InterceptedCall::look_at_results() {
     if (is_strange(tensor)) has_strange_results_ = true;
     if (!tensor.has_storage()) return;
     c10::StorageImpl* impl = storage_of(tensor);
-    const bool is_seen = std::any_of(made_.begin(), made_.end(), [&](const Made& made) {
-      return made.record->impl == impl;
-    });
-    if (is_seen || use_of(impl) != nullptr || impl->nbytes() == 0 || !session_.is_raw(*impl)) return;
+    const bool is_seen = std::any_of(made_.begin(), made_.end(),
+                                     [&](const Made& made) { return made.record->impl == impl; });
+    if (is_seen || use_of(impl) != nullptr || impl->nbytes() == 0 || !session_.is_raw(*impl))
+      return;
     auto record = std::make_unique<StorageRecord>(session_);
     record->impl = impl;
     record->bytes = impl->nbytes();

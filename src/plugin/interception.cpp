@@ -79,7 +79,8 @@ void prove_interception() {
   }
   // mul; then ones, two products and their sum, besides a view here and there.
   TORCH_CHECK(forward == 1 && backward >= 4, "coop does not see PyTorch's operators (", forward,
-              " of 1 forward, ", backward, " of 4 or more backward): this version of PyTorch is not "
+              " of 1 forward, ", backward,
+              " of 4 or more backward): this version of PyTorch is not "
               "supported, or other code has taken its place in the dispatcher");
 }
 

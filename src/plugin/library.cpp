@@ -68,8 +68,7 @@ c10::Dict<std::string, std::int64_t> stats() {
 void export_tensor(const at::Tensor& tensor) {
   Session* session = Session::active();
   if (session == nullptr || !tensor.has_storage()) return;
-  with_torch_errors(
-      [&] { session->export_storage(*tensor.storage().unsafeGetStorageImpl()); });
+  with_torch_errors([&] { session->export_storage(*tensor.storage().unsafeGetStorageImpl()); });
 }
 
 void bring_back(const at::Tensor& tensor) {

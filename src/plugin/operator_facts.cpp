@@ -93,9 +93,10 @@ std::unique_ptr<OperatorFacts> study(const c10::OperatorHandle& op) {
   }
   if (facts->kind != Kind::kOrdinary) return facts;
 
-  const bool is_dynamic =
-      op.hasTag(at::Tag::dynamic_output_shape) || op.hasTag(at::Tag::data_dependent_output) ||
-      op.hasTag(at::Tag::maybe_aliasing_or_mutating) || op.hasTag(at::Tag::nondeterministic_bitwise);
+  const bool is_dynamic = op.hasTag(at::Tag::dynamic_output_shape) ||
+                          op.hasTag(at::Tag::data_dependent_output) ||
+                          op.hasTag(at::Tag::maybe_aliasing_or_mutating) ||
+                          op.hasTag(at::Tag::nondeterministic_bitwise);
   const bool makes_memory = is_factory(schema, name);
   facts->is_random = op.hasTag(at::Tag::nondeterministic_seeded);
   facts->is_replayable = !makes_memory && !is_dynamic && !has_out && !changes_storage(name) &&

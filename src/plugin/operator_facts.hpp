@@ -15,11 +15,11 @@ namespace coop::plugin {
 
 struct OperatorFacts {
   enum class Kind : std::uint8_t {
-    kOrdinary,  // an ATen operator that reads, writes, makes
-    kView,      // changes what a tensor looks at; reads and writes no contents
-    kComposite, // made of others, which we see one by one
-    kUnknown,   // not ATen's: it may do anything with its arguments
-    kOurs,      // coop's own
+    kOrdinary,   // an ATen operator that reads, writes, makes
+    kView,       // changes what a tensor looks at; reads and writes no contents
+    kComposite,  // made of others, which we see one by one
+    kUnknown,    // not ATen's: it may do anything with its arguments
+    kOurs,       // coop's own
   };
   Kind kind = Kind::kUnknown;
   // May be run again, for what it makes or changes. Deny by default: factories (their memory may be

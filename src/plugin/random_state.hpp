@@ -3,6 +3,7 @@
 // Where a CPU generator stands. Taken before an operator that may draw numbers, put back for its replay.
 
 #include <optional>
+#include <utility>
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/Generator.h>
@@ -19,7 +20,7 @@ class RandomState {
   [[nodiscard]] const at::Generator& generator() const { return generator_; }
 
  private:
-  explicit RandomState(const at::Generator& generator) : generator_(generator) {}
+  explicit RandomState(at::Generator generator) : generator_(std::move(generator)) {}
   void take(at::CPUGeneratorImpl& impl);
 
   at::Generator generator_;

@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -63,7 +64,7 @@ c10::IValue without_tensors(const c10::IValue& value);
 void put_tensor(c10::IValue& value, std::int64_t element, at::Tensor tensor);
 
 struct RecordedCall {
-  explicit RecordedCall(const c10::OperatorHandle& handle) : op(handle) {}
+  explicit RecordedCall(c10::OperatorHandle handle) : op(std::move(handle)) {}
 
   c10::OperatorHandle op;
   c10::DispatchKeySet keys;  // below us

@@ -66,8 +66,7 @@ Session* Session::current() { return is_thread_in_scope() ? active() : nullptr; 
 
 void Session::begin(const SessionOptions& options) {
   TORCH_CHECK(active_session == nullptr, "coop: a budget inside a budget is not possible yet");
-  static const int watches_forks =
-      pthread_atfork(nullptr, nullptr, [] { is_forked.store(true); });
+  static const int watches_forks = pthread_atfork(nullptr, nullptr, [] { is_forked.store(true); });
   TORCH_CHECK(watches_forks == 0 && !is_forked, "coop: no budget in a forked process");
   install_cpu_allocator();
   reap();

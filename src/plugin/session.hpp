@@ -62,6 +62,7 @@ class Session {
   explicit Session(const SessionOptions& options);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
+  ~Session() = default;
 
   static void begin(const SessionOptions& options);
   static void end();
@@ -146,9 +147,9 @@ class Session {
 
 // What a thread is in the middle of.
 struct ThreadState {
-  double expected_cost = 0;        // nanoseconds, of the operator that runs
-  std::uint64_t memory_ns = 0;     // spent in finding memory, which is not the operator's own time
-  std::uint32_t unknown_depth = 0; // inside operators of which we know nothing
+  double expected_cost = 0;         // nanoseconds, of the operator that runs
+  std::uint64_t memory_ns = 0;      // spent in finding memory, which is not the operator's own time
+  std::uint32_t unknown_depth = 0;  // inside operators of which we know nothing
 };
 inline thread_local ThreadState this_thread;
 

@@ -194,8 +194,9 @@ void Session::evacuate() {
       }
       move_out(*record);
     }
-    TORCH_CHECK_WITH(OutOfMemoryError, left.size() < leaving.size(), "coop: ", left.size(),
-                     " evicted tensors outlive the budget's scope and cannot be brought back in it");
+    TORCH_CHECK_WITH(
+        OutOfMemoryError, left.size() < leaving.size(), "coop: ", left.size(),
+        " evicted tensors outlive the budget's scope and cannot be brought back in it");
     leaving = std::move(left);
   }
   std::unordered_map<c10::StorageImpl*, std::unique_ptr<StorageRecord>> foreign;

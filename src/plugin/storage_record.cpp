@@ -10,7 +10,8 @@ namespace {
 
 constexpr const char* kEvicted =
     "coop has evicted this tensor's memory, and was not asked before its address was taken. "
-    "Operators bring it back by themselves; for other code, call coop's export on the tensor first.";
+    "Operators bring it back by themselves; for other code, call coop's export on the tensor "
+    "first.";
 
 #if TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR < 12
 // 2.11 can switch the refusal on, but not off again. An explicit instantiation may name a private

@@ -28,11 +28,13 @@ struct StorageRecord {
   explicit StorageRecord(Session& owner) : session(owner) {}
 
   Session& session;
-  c10::StorageImpl* impl = nullptr;  // null: it has let go of our memory (`resize_`, `share_memory_`)
+  c10::StorageImpl* impl =
+      nullptr;  // null: it has let go of our memory (`resize_`, `share_memory_`)
   StorageId id;
   BlockId block;  // where its contents are; of a foreign one, what stands for it in the pool
   std::size_t bytes = 0;
-  std::atomic<std::uint32_t> users = 0;  // operators that run with it; only then may it be gone and still be here
+  std::atomic<std::uint32_t> users =
+      0;  // operators that run with it; only then may it be gone and still be here
   bool is_foreign = false;
   // Only operators that we see write it. If not, what is made from it cannot be made again for certain.
   bool is_trusted = true;
@@ -45,7 +47,9 @@ struct StorageRecord {
   StorageRecord* next = nullptr;
 
   [[nodiscard]] Token token() const { return reinterpret_cast<std::uintptr_t>(this); }
-  static StorageRecord* of(Token token) { return reinterpret_cast<StorageRecord*>(token); }
+  static StorageRecord* of(Token token) {
+    return reinterpret_cast<StorageRecord*>(token);  // NOLINT: our own token
+  }
 };
 
 // The deleter of a storage's DataPtr: it has died, or has been given other memory.

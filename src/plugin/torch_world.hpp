@@ -16,6 +16,8 @@ namespace coop::plugin {
 class TorchWorld final : public World {
  public:
   explicit TorchWorld(Session& session) : session_(session) {}
+  TorchWorld(const TorchWorld&) = delete;
+  TorchWorld& operator=(const TorchWorld&) = delete;
   ~TorchWorld() override { drop_forgotten(); }
 
   static Token token_of(RecordedCall& call) { return reinterpret_cast<std::uintptr_t>(&call); }

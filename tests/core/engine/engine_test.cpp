@@ -335,7 +335,8 @@ TEST(Engine, WhereLineageEndedNothingIsMadeAgain) {
   EXPECT_EQ(program.read(y), Program::result(3, {Program::result(2, {1})}));
   program.overwrite(5, y, {source});
   program.engine().evict_all();
-  EXPECT_FALSE(program.engine().is_resident(y.storage)) << "what is written there later is like any";
+  EXPECT_FALSE(program.engine().is_resident(y.storage))
+      << "what is written there later is like any";
   program.engine().validate();
 }
 

@@ -5,7 +5,6 @@ import gc
 import numpy as np
 import pytest
 import torch
-
 from coop import _plugin
 
 KIB = 1 << 10

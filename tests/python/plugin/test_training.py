@@ -1,6 +1,7 @@
 """Training inside a budget leaves every number as it is without: bit for bit."""
 
 import pytest
+from coop import _plugin
 from training import (
     Training,
     adam,
@@ -13,8 +14,6 @@ from training import (
     run,
     sgd,
 )
-
-from coop import _plugin
 
 MIB = 1 << 20
 
@@ -42,8 +41,8 @@ def test_everything_is_evicted_after_every_operator(training, small_limit):
     assert stats["deepest_replay"] >= 5
 
 
-# How much of what it would take is given. The network of linear layers needs more: its gradients are
-# evicted on the way, and take half a pass to make again.
+# How much of what it would take is given. The network of linear layers needs more: gradients are
+# evicted on the way back, and take half a pass to make again.
 TIGHT = {
     "mlp-sgd": (Training(deep_mlp, (1024, 64), sgd), 0.8),
     "mlp-inside": (Training(deep_mlp, (1024, 64), adam, model_is_older=False), 0.8),

@@ -7,10 +7,9 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 import torch
-import torch.nn.functional as F  # noqa: N812: everybody calls it that
-from torch import nn
-
 from coop import _plugin
+from torch import nn
+from torch.nn import functional
 
 
 def mlp() -> nn.Module:
@@ -91,7 +90,7 @@ def run(training: Training, budget: AbstractContextManager | None = None) -> Out
             inputs = torch.randn(training.shape)
             targets = torch.randint(0, 10, training.shape[:1])
             optimizer.zero_grad()
-            loss = F.cross_entropy(model(inputs), targets)
+            loss = functional.cross_entropy(model(inputs), targets)
             loss.backward()
             optimizer.step()
             outcome.losses.append(loss.item())
