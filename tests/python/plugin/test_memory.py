@@ -153,6 +153,17 @@ def test_a_replay_has_the_ambience_of_the_first_run():
                 torch.set_default_dtype(torch.float32)
 
 
+def test_a_number_of_the_programs_stays_one():
+    with stress():
+        y = torch.arange(1000) * 2.5  # a tensor of one double would make doubles of it
+        z = torch.arange(1000, dtype=torch.int16) * 3
+        assert not is_resident(y)
+        assert y.sum().item() == 2.5 * 999 * 500
+        assert y.dtype == torch.float32
+        assert z.max().item() == 2997
+        assert z.dtype == torch.int16
+
+
 def test_inference_mode():
     x = torch.randn(8, 64)
     layer = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.BatchNorm1d(64)).eval()
