@@ -2,10 +2,12 @@
 
 import gc
 
-import numpy as np
 import pytest
-import torch
-from coop import _plugin
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: make setup")
+
+import numpy as np  # noqa: E402
+from coop import _plugin  # noqa: E402
 
 KIB = 1 << 10
 MIB = 1 << 20

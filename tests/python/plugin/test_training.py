@@ -1,6 +1,9 @@
 """Training inside a budget leaves every number as it is without: bit for bit."""
 
 import pytest
+
+pytest.importorskip("torch", reason="PyTorch is not installed: make setup")
+
 from coop import _plugin
 from training import (
     Training,
