@@ -12,3 +12,31 @@ macro(coop_part option)
     endif()
   endif()
 endmacro()
+
+# The plugin needs PyTorch, as PyPI has it: headers and libraries inside a Python's site-packages, .venv's
+# unless COOP_PYTHON names another. (find_package(Torch) would want a CUDA toolkit to build anything
+# against a wheel with CUDA; the plugin needs none.) Makes the target coop_torch.
+macro(coop_plugin_part)
+  set(COOP_PYTHON "${PROJECT_SOURCE_DIR}/.venv/bin/python" CACHE FILEPATH
+    "The Python whose PyTorch the plugin is built against")
+  if(COOP_BUILD_PLUGIN)
+    set(torch_root "")
+    if(EXISTS "${COOP_PYTHON}")
+      # Looked for, not imported: that would take seconds.
+      execute_process(
+        COMMAND "${COOP_PYTHON}" -c
+          "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0], end='')"
+        OUTPUT_VARIABLE torch_root ERROR_QUIET)
+    endif()
+    if(EXISTS "${torch_root}/include/torch/library.h")
+      add_library(coop_torch INTERFACE)
+      target_include_directories(coop_torch SYSTEM INTERFACE
+        "${torch_root}/include" "${torch_root}/include/torch/csrc/api/include")
+      target_link_libraries(coop_torch INTERFACE
+        "${torch_root}/lib/libtorch_cpu.so" "${torch_root}/lib/libc10.so")
+    else()
+      message(STATUS "COOP_BUILD_PLUGIN is off: no PyTorch in ${COOP_PYTHON} (make setup)")
+      set(COOP_BUILD_PLUGIN OFF)  # this run only
+    endif()
+  endif()
+endmacro()

@@ -16,6 +16,17 @@ function(coop_library)
   target_link_libraries(${LIB_NAME} ${visibility} ${LIB_LIBS})
 endfunction()
 
+# coop_plugin(NAME <target> SOURCES <file>... [LIBS <target>...])
+# A library that PyTorch loads (torch.ops.load_library): nothing of Python's ABI is in it. PyTorch's own
+# libraries are in the process already when it is loaded; it does not say where they lie.
+function(coop_plugin)
+  cmake_parse_arguments(PARSE_ARGV 0 PLUGIN "" "NAME" "SOURCES;LIBS")
+  add_library(${PLUGIN_NAME} MODULE ${PLUGIN_SOURCES})
+  target_include_directories(${PLUGIN_NAME} PRIVATE "${PROJECT_SOURCE_DIR}/src")
+  target_link_libraries(${PLUGIN_NAME} PRIVATE ${PLUGIN_LIBS} coop_torch)
+  set_target_properties(${PLUGIN_NAME} PROPERTIES SKIP_BUILD_RPATH ON)
+endfunction()
+
 # coop_example(NAME <target> SOURCES <file>... [LIBS <target>...])
 function(coop_example)
   cmake_parse_arguments(PARSE_ARGV 0 EXAMPLE "" "NAME" "SOURCES;LIBS")

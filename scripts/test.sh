@@ -18,7 +18,7 @@ declare -A about=(
   [fuzz]="libFuzzer finds nothing in the readers of traces"
   [bench]="the benchmarks run"
   [demo]="the demo runs and writes valid JSON"
-  [python]="tests of the Python package and of the scripts"
+  [python]="tests of the Python package, the PyTorch plugin and the scripts"
   [faults]="faults seeded in the engine are found by its tests (with --full, or by name)"
 )
 
@@ -61,7 +61,10 @@ stage_checked() { build_and_test checked; }
 stage_asan() { build_and_test asan; }
 stage_tsan() { build_and_test tsan without_aslr; }
 stage_lint() { scripts/build.sh lint -- -k 0; }  # go on after the first finding
-stage_python() { .venv/bin/python -m pytest | tee "$logs/python.log"; }
+stage_python() {
+  scripts/build.sh release --target coop-plugin  # nothing to do after the stage release
+  .venv/bin/python -m pytest | tee "$logs/python.log"
+}
 
 stage_fuzz() {
   local seconds=10

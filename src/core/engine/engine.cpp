@@ -256,6 +256,13 @@ void Engine::make_resident(StorageId storage) {
   unpin_all(pins);
 }
 
+void Engine::end_lineage(StorageId storage) {
+  Entry entry(*this);
+  entry.wait_for_replay();
+  const ValueId value = current_of(storage);
+  make_sources({&value, 1});
+}
+
 void Engine::export_storage(StorageId storage) {
   Entry entry(*this);
   entry.wait_for_replay();

@@ -122,6 +122,9 @@ class Engine final : private BlockOwner, private GraphListener {
 
   // The program has no more use for it.
   void release(StorageId storage) noexcept;
+  // Resident, and a Source: what it was made from is no longer needed for it. For contents that are going
+  // to stay, like a gradient that has been accumulated.
+  void end_lineage(StorageId storage);
   // Resident, and a Source from now on, until it is released. For contents that are seen from outside.
   void export_storage(StorageId storage);
   // Resident at this moment.

@@ -291,6 +291,25 @@ TEST(Engine, ASourceIsWrittenWhileAnOperatorThatFailsOverwritesWhatWasMadeFromIt
   EXPECT_EQ(program.read(x), Program::result(2, {1}));
 }
 
+TEST(Engine, WhereLineageEndedNothingIsMadeAgain) {
+  Program program(16);
+  const auto source = program.source(1);
+  const auto x = program.make(2, {source});
+  const auto y = program.make(3, {x});
+  program.engine().evict_all();
+  program.engine().end_lineage(y.storage);
+  program.engine().evict_all();
+  EXPECT_TRUE(program.engine().is_resident(y.storage));
+  EXPECT_FALSE(program.engine().is_resident(x.storage));
+  program.overwrite(4, source, {});  // x depends on what it was, y no longer
+  EXPECT_EQ(program.read(y), Program::result(3, {Program::result(2, {1})}));
+  program.overwrite(5, y, {source});
+  program.engine().evict_all();
+  EXPECT_FALSE(program.engine().is_resident(y.storage))
+      << "what is written there later is like any";
+  program.engine().validate();
+}
+
 TEST(Engine, BadResultsAreAnErrorAndChangeNothing) {
   Program program(16);
   const auto x = program.source(1);

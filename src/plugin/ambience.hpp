@@ -1,0 +1,53 @@
+#pragma once
+
+// The state of process and thread in which an operator ran. Some of it changes an operator's bits (the
+// number of threads decides in which order a sum is taken), some its type or its choice of kernel. A
+// replay happens in the ambience of the first run, and gives back what it found.
+
+#include <memory>
+
+#include <c10/core/ScalarType.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+namespace coop::plugin {
+
+struct Ambience {
+  // Which keys are on and off for this thread: autograd, autocast, inference mode. Python and functorch
+  // are never among them: operators under those are not recorded.
+  c10::DispatchKeySet included;
+  c10::DispatchKeySet excluded;
+  bool grad_mode = false;
+  bool inference_mode = false;
+  c10::ScalarType autocast_dtype = c10::ScalarType::Undefined;
+  c10::ScalarType default_dtype = c10::ScalarType::Undefined;
+  int threads = 0;
+  int matmul_precision = 0;
+  bool uses_mkldnn = false;
+  bool is_mkldnn_deterministic = false;
+  bool uses_nnpack = false;
+  bool is_deterministic = false;
+  bool is_deterministic_warn_only = false;
+  bool flushes_denormals = false;
+
+  friend bool operator==(const Ambience&, const Ambience&) = default;
+
+  static Ambience of_this_thread();
+  // The same, shared with the calls before it for as long as nothing changes.
+  static std::shared_ptr<const Ambience> shared_of_this_thread();
+};
+
+// Puts an ambience in place while it lives.
+class AmbienceGuard {
+ public:
+  explicit AmbienceGuard(const Ambience& wanted);
+  AmbienceGuard(const AmbienceGuard&) = delete;
+  AmbienceGuard& operator=(const AmbienceGuard&) = delete;
+  ~AmbienceGuard();
+
+ private:
+  Ambience before_;
+  c10::impl::ForceDispatchKeyGuard keys_;
+  bool changes_process_;  // rare: most replays find everything as it was
+};
+
+}  // namespace coop::plugin

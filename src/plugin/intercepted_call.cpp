@@ -1,0 +1,323 @@
+#include "plugin/intercepted_call.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "plugin/dispatch_key.hpp"
+#include "plugin/gradients.hpp"
+
+namespace coop::plugin {
+namespace {
+
+std::span<const c10::IValue> last_of(const torch::jit::Stack& stack, std::size_t count) {
+  return std::span(stack).last(count);
+}
+
+// Not only memory with a shape: something else must be rebuilt beside it, or handles its operators.
+bool is_strange(const at::Tensor& tensor) {
+  const auto keys = tensor.key_set();
+  return tensor.layout() != c10::kStrided || !tensor.device().is_cpu() || !tensor.has_storage() ||
+         tensor.is_quantized() || tensor.is_nested() || tensor._is_zerotensor() ||
+         keys.has(c10::DispatchKey::Python) || keys.has(c10::DispatchKey::FuncTorchBatched) ||
+         keys.has(c10::DispatchKey::FuncTorchGradWrapper) ||
+         keys.has(c10::DispatchKey::Functionalize);
+}
+
+bool is_number(const at::Tensor& tensor) {
+  return tensor.unsafeGetTensorImpl()->is_wrapped_number();
+}
+
+c10::StorageImpl* storage_of(const at::Tensor& tensor) {
+  return tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
+}
+
+// Every byte of its storage is one of its elements.
+bool covers_storage(const at::Tensor& tensor) {
+  return tensor.is_non_overlapping_and_dense() && tensor.storage_offset() == 0 &&
+         tensor.nbytes() == storage_of(tensor)->nbytes();
+}
+
+at::Generator generator_among(std::span<const c10::IValue> arguments) {
+  for (const c10::IValue& it : arguments) {
+    if (it.isGenerator()) return it.toGenerator();
+  }
+  return at::detail::getDefaultCPUGenerator();
+}
+
+}  // namespace
+
+InterceptedCall::InterceptedCall(Session& session, const c10::OperatorHandle& op,
+                                 const OperatorFacts& facts, c10::DispatchKeySet below,
+                                 torch::jit::Stack& stack, bool is_opaque)
+    : session_(session),
+      op_(op),
+      facts_(facts),
+      below_(below),
+      stack_(stack),
+      is_opaque_(is_opaque) {}
+
+InterceptedCall::~InterceptedCall() { let_go(); }
+
+void InterceptedCall::run() {
+  session_.count_operator();
+  with_torch_errors([&] {
+    look_at_arguments();
+    begin();
+  });
+  const std::uint64_t began = steady_clock_ns();
+  const std::uint64_t memory_ns = this_thread.memory_ns;
+  try {
+    record_arguments();
+    redispatch();
+    const std::uint64_t spent_on_memory = this_thread.memory_ns - memory_ns;
+    const auto cost = static_cast<double>(steady_clock_ns() - began - spent_on_memory);
+    facts_.last_cost.store(cost, std::memory_order_relaxed);
+    look_at_results();
+    with_torch_errors([&] { finish(cost); });
+  } catch (...) {
+    session_.engine().abort_call(call_);
+    session_.engine().abort_call(side_effects_);
+    throw;
+  }
+  let_go();
+  if (this_thread.unknown_depth == 0) session_.between_operators();
+}
+
+// --- before ---
+
+InterceptedCall::Role InterceptedCall::role_of(const at::Tensor& tensor,
+                                               std::size_t argument) const {
+  if (is_opaque_) return Role::kChanged;
+  if (facts_.is_side_effect(argument)) {
+    const auto arguments = last_of(stack_, op_.schema().arguments().size());
+    return arguments[facts_.side_effects_if].toBool() ? Role::kSideEffect : Role::kRead;
+  }
+  if (!facts_.writes[argument]) return Role::kRead;
+  return facts_.is_overwriting && covers_storage(tensor) ? Role::kOverwritten : Role::kChanged;
+}
+
+void InterceptedCall::look_at_arguments() {
+  const auto arguments = last_of(stack_, op_.schema().arguments().size());
+  for (const c10::IValue& it : arguments) {
+    if (!is_transparent(it)) has_strange_tensors_ = true;
+  }
+  for_each_tensor(arguments, [&](const at::Tensor& tensor, std::size_t argument, std::int64_t) {
+    const bool is_read_only = !is_opaque_ && !facts_.writes[argument];
+    if (is_number(tensor) && is_read_only) return;
+    if (is_strange(tensor)) has_strange_tensors_ = true;
+    if (!facts_.reads_contents && is_read_only) return;
+    if (tensor.has_storage()) add_use(tensor, role_of(tensor, argument));
+  });
+}
+
+void InterceptedCall::add_use(const at::Tensor& tensor, Role role) {
+  c10::StorageImpl* impl = storage_of(tensor);
+  const auto found = std::find_if(uses_.begin(), uses_.end(),
+                                  [&](const Use& use) { return use.impl.get() == impl; });
+  if (found != uses_.end()) {
+    // Two things at once: the careful answer.
+    if (found->role != role) found->role = Role::kChanged;
+    return;
+  }
+  StorageRecord* record = session_.record_of(*impl);
+  if (record == nullptr) return;
+  ++record->users;
+  uses_.push_back({.impl = c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(impl),
+                   .record = record,
+                   .role = role});
+}
+
+const InterceptedCall::Use* InterceptedCall::use_of(const c10::StorageImpl* impl) const {
+  const auto found = std::find_if(uses_.begin(), uses_.end(),
+                                  [&](const Use& use) { return use.impl.get() == impl; });
+  return found == uses_.end() ? nullptr : found;
+}
+
+// Contents are brought back and pinned; what would be made from contents that are about to be written is
+// made safe.
+void InterceptedCall::begin() {
+  std::vector<StorageId> reads;
+  std::vector<Write> writes;
+  std::vector<Write> side_effects;
+  for (Use& use : uses_) {
+    if (use.role != Role::kRead) continue;
+    use.number = reads.size();
+    reads.push_back(use.record->id);
+  }
+  // The engine's inputs are numbered: what is read, then what is changed.
+  std::size_t input = reads.size();
+  std::size_t overwritten = 0;
+  for (Use& use : uses_) {
+    const StorageId id = use.record->id;
+    if (use.role == Role::kChanged) {
+      use.number = input++;
+      writes.push_back({.storage = id, .reads_old = true});
+    } else if (use.role == Role::kOverwritten) {
+      use.number = overwritten++;
+      writes.push_back({.storage = id, .reads_old = false});
+    } else if (use.role == Role::kSideEffect) {
+      side_effects.push_back({.storage = id, .reads_old = true});
+    }
+  }
+  // To the engine an operator that changes a Source cannot be run again. With a side effect that a
+  // replay leaves out it can: that part is a Call of its own.
+  if (!side_effects.empty()) side_effects_ = session_.engine().begin_call({}, side_effects);
+  try {
+    call_ = session_.engine().begin_call(reads, writes);
+  } catch (...) {
+    session_.engine().abort_call(side_effects_);
+    throw;
+  }
+}
+
+bool InterceptedCall::is_recordable() const {
+  if (!facts_.is_replayable || is_opaque_ || has_strange_tensors_) return false;
+  if (this_thread.unknown_depth > 0 || is_accumulating_gradient()) return false;
+  return std::all_of(uses_.begin(), uses_.end(), [](const Use& use) {
+    // A foreign storage that is changed (every parameter, in every step) ends the lineage anyway.
+    const bool is_lost = use.role == Role::kChanged && use.record->is_foreign;
+    return (use.record->is_trusted && !is_lost) || use.role == Role::kSideEffect;
+  });
+}
+
+void InterceptedCall::record_arguments() {
+  if (!is_recordable()) return;
+  const auto arguments = last_of(stack_, op_.schema().arguments().size());
+  auto recorded = std::make_unique<RecordedCall>(op_);
+  recorded->keys = below_;
+  for (const c10::IValue& it : arguments) recorded->arguments.push_back(without_tensors(it));
+  for_each_tensor(
+      arguments, [&](const at::Tensor& tensor, std::size_t argument, std::int64_t element) {
+        const Use* use = use_of(storage_of(tensor));
+        if (use == nullptr && is_number(tensor)) {
+          // A number of the program's that was made a tensor for this call alone: nobody writes it.
+          put_tensor(recorded->arguments[argument], element, tensor);
+          return;
+        }
+        if (use != nullptr && use->role == Role::kSideEffect) return;  // left out of a replay
+        RecordedCall::Argument it{
+            .argument = argument, .element = element, .recipe = TensorRecipe::of(tensor)};
+        if (use != nullptr) {
+          const bool is_fresh = use->role == Role::kOverwritten;
+          it.origin = is_fresh ? RecordedCall::Origin::kOverwritten : RecordedCall::Origin::kInput;
+          it.number = use->number;
+        }
+        recorded->tensors.push_back(std::move(it));
+      });
+  recorded->input_bytes.resize(call_.inputs.size());
+  for (const Use& use : uses_) {
+    if (use.role == Role::kOverwritten) {
+      recorded->overwritten.push_back({.output = recorded->written, .bytes = use.record->bytes});
+    } else if (use.role != Role::kSideEffect) {
+      recorded->input_bytes[use.number] = use.record->bytes;
+      if (use.record->is_foreign) recorded->kept.push_back(use.impl);
+    }
+    if (use.role == Role::kChanged || use.role == Role::kOverwritten) ++recorded->written;
+  }
+  if (facts_.is_random) random_ = RandomState::of(generator_among(arguments));
+  recorded_ = std::move(recorded);
+}
+
+// --- the operator itself ---
+
+void InterceptedCall::redispatch() {
+  const ExpectedCost expected(facts_.last_cost.load(std::memory_order_relaxed));
+  if (facts_.kind == OperatorFacts::Kind::kUnknown) {
+    // Its body may be Python, or call operators: those we see, but record nothing of.
+    struct Inside {
+      Inside() { ++this_thread.unknown_depth; }
+      Inside(const Inside&) = delete;
+      Inside& operator=(const Inside&) = delete;
+      ~Inside() { --this_thread.unknown_depth; }
+    };
+    const Inside inside;
+    op_.redispatchBoxed(below_, &stack_);
+    return;
+  }
+  const c10::impl::ExcludeDispatchKeyGuard once(kKey);
+  if (recorded_) recorded_->ambience = Ambience::shared_of_this_thread();
+  op_.redispatchBoxed(below_, &stack_);
+}
+
+// --- after ---
+
+// Which storages are new is seen by looking: schemas do not tell, and some operators return a view now
+// and then.
+void InterceptedCall::look_at_results() {
+  const auto results = last_of(stack_, op_.schema().returns().size());
+  std::size_t position = 0;
+  for (const c10::IValue& it : results) {
+    if (!is_transparent(it)) has_strange_results_ = true;
+  }
+  for_each_tensor(results, [&](const at::Tensor& tensor, std::size_t, std::int64_t) {
+    const std::size_t at = position++;
+    if (is_strange(tensor)) has_strange_results_ = true;
+    if (!tensor.has_storage()) return;
+    c10::StorageImpl* impl = storage_of(tensor);
+    const bool is_seen = std::any_of(made_.begin(), made_.end(),
+                                     [&](const Made& made) { return made.record->impl == impl; });
+    if (is_seen || use_of(impl) != nullptr || impl->nbytes() == 0 || !session_.is_raw(*impl))
+      return;
+    auto record = std::make_unique<StorageRecord>(session_);
+    record->impl = impl;
+    record->bytes = impl->nbytes();
+    record->is_trusted = !is_opaque_ && !facts_.is_buffer;
+    if (recorded_ && !has_strange_results_) {
+      recorded_->outputs.push_back(
+          {.position = at, .bytes = record->bytes, .recipe = TensorRecipe::of(tensor)});
+    }
+    void* data = impl->_mutable_data_ptr_no_checks().get();
+    made_.push_back({.record = std::move(record), .data = data});
+  });
+}
+
+void InterceptedCall::finish(double cost) {
+  Engine& engine = session_.engine();
+  if (has_strange_results_) recorded_ = nullptr;
+  if (recorded_) {
+    recorded_->cost = cost;
+    if (random_ && random_->has_moved()) {
+      recorded_->random = std::make_unique<RandomState>(*std::move(random_));
+    }
+  }
+  std::vector<NewOutput> outputs;
+  for (const Made& made : made_) {
+    outputs.push_back({.block = session_.raw_block_of(*made.record->impl),
+                       .storage = made.record->token(),
+                       .bytes = made.record->bytes});
+  }
+  const CallResult result{.token = recorded_ ? TorchWorld::token_of(*recorded_) : 0,
+                          .cost = cost,
+                          .is_replayable = recorded_ != nullptr,
+                          .outputs = outputs};
+  const std::vector<StorageId> ids = engine.end_call(call_, result);
+  static_cast<void>(recorded_.release());  // the engine has its token
+  for (std::size_t i = 0; i < made_.size(); ++i) {
+    StorageRecord& record = *made_[i].record.release();
+    record.id = ids[i];
+    session_.forget_raw(made_[i].data);
+    session_.link(record);
+  }
+  made_.clear();
+  static_cast<void>(engine.end_call(side_effects_, {}));
+
+  // What code or objects that we cannot look into have had in their hands is not to be relied on.
+  if (is_opaque_ || has_strange_results_) {
+    for (const Use& use : uses_) {
+      use.record->is_trusted = false;
+      const bool is_held = has_strange_results_ && use.record->impl != nullptr;
+      if (is_held && !use.record->is_foreign) session_.export_storage(*use.impl);
+    }
+  }
+}
+
+void InterceptedCall::let_go() noexcept {
+  for (Use& use : uses_) {
+    StorageRecord* record = use.record;
+    // The storage got other memory meanwhile.
+    if (--record->users == 0 && record->impl == nullptr) session_.release(record);
+  }
+  uses_.clear();
+}
+
+}  // namespace coop::plugin

@@ -1,0 +1,80 @@
+#pragma once
+
+// One operator of the program, from its arguments to its results.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/util/SmallVector.h>
+
+#include "core/engine/engine.hpp"
+#include "plugin/operator_facts.hpp"
+#include "plugin/recorded_call.hpp"
+#include "plugin/session.hpp"
+
+namespace coop::plugin {
+
+class InterceptedCall {
+ public:
+  // Opaque: whatever runs it does what it likes with its arguments.
+  InterceptedCall(Session& session, const c10::OperatorHandle& op, const OperatorFacts& facts,
+                  c10::DispatchKeySet below, torch::jit::Stack& stack, bool is_opaque);
+  InterceptedCall(const InterceptedCall&) = delete;
+  InterceptedCall& operator=(const InterceptedCall&) = delete;
+  ~InterceptedCall();
+
+  void run();
+
+ private:
+  // What the operator does with a storage.
+  enum class Role : std::uint8_t {
+    kRead,
+    kChanged,      // written, and what is there afterwards may depend on what was there
+    kOverwritten,  // written all over
+    kSideEffect,   // written, but nothing that it makes depends on it
+  };
+  struct Use {
+    c10::intrusive_ptr<c10::StorageImpl> impl;
+    StorageRecord* record = nullptr;
+    Role role = Role::kRead;
+    std::size_t number = 0;  // of the engine's input, or of the overwritten storage
+  };
+
+  void look_at_arguments();
+  void add_use(const at::Tensor& tensor, Role role);
+  [[nodiscard]] Role role_of(const at::Tensor& tensor, std::size_t argument) const;
+  [[nodiscard]] const Use* use_of(const c10::StorageImpl* impl) const;
+  [[nodiscard]] bool is_recordable() const;
+  void begin();
+  void record_arguments();
+  void redispatch();
+  void look_at_results();
+  void finish(double cost);
+  void let_go() noexcept;
+
+  Session& session_;
+  const c10::OperatorHandle& op_;
+  const OperatorFacts& facts_;
+  c10::DispatchKeySet below_;
+  torch::jit::Stack& stack_;
+  bool is_opaque_;
+  bool has_strange_tensors_ = false;  // among its arguments: not just memory with a shape
+  bool has_strange_results_ = false;
+
+  c10::SmallVector<Use, 6> uses_;
+  std::optional<RandomState> random_;
+  std::unique_ptr<RecordedCall> recorded_;
+  RunningCall call_;
+  RunningCall side_effects_;
+
+  struct Made {
+    std::unique_ptr<StorageRecord> record;
+    void* data = nullptr;
+  };
+  std::vector<Made> made_;
+};
+
+}  // namespace coop::plugin

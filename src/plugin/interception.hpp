@@ -1,0 +1,16 @@
+#pragma once
+
+// Between the program and PyTorch's kernels: every operator of a thread in scope comes through here.
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+namespace coop::plugin {
+
+// The boxed fallback for our dispatch key.
+void intercept(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
+
+// Runs a few operators, forward and backward, and throws if they do not all come through here, once
+// each. PyTorch promises nobody this key.
+void prove_interception();
+
+}  // namespace coop::plugin

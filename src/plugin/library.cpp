@@ -1,0 +1,109 @@
+// What Python sees: functions of torch.ops.coop, and the fallback that sees every operator.
+#include <string>
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/DispatchKey.h>
+#include <torch/library.h>
+
+#include "plugin/dispatch_key.hpp"
+#include "plugin/interception.hpp"
+#include "plugin/session.hpp"
+
+namespace coop::plugin {
+namespace {
+
+void enter(std::int64_t bytes, bool stress, std::int64_t small_limit, const std::string& policy) {
+  static const bool is_proved = (prove_interception(), true);
+  static_cast<void>(is_proved);
+  TORCH_CHECK(bytes > 0 && small_limit >= 0, "coop: a budget is a positive number of bytes");
+  Session::begin({.bytes = static_cast<Bytes>(bytes),
+                  .small_limit = static_cast<Bytes>(small_limit),
+                  .policy = policy,
+                  .stress = stress});
+  c10::impl::tls_set_dispatch_key_included(kKey, true);
+}
+
+void leave() {
+  c10::impl::tls_set_dispatch_key_included(kKey, false);
+  Session::end();
+}
+
+Session& active() {
+  Session* session = Session::active();
+  TORCH_CHECK(session != nullptr, "coop: there is no budget");
+  return *session;
+}
+
+c10::Dict<std::string, std::int64_t> stats() {
+  Session& session = active();
+  const Session::Stats own = session.stats();
+  const EngineStats& engine = session.engine().stats();
+  const Pool& pool = session.engine().pool();
+  c10::Dict<std::string, std::int64_t> result;
+  const auto put = [&](const char* name, auto value) {
+    result.insert(name, static_cast<std::int64_t>(value));
+  };
+  put("operators", own.operators);
+  put("evictions", session.world().evictions());
+  put("restorations", session.world().restorations());
+  put("replays", engine.replays);
+  put("deepest_replay", engine.deepest_replay);
+  put("replay_ns", engine.replay_ns);
+  put("base_ns", engine.base_ns);
+  put("cuts", engine.cuts);
+  put("copies_aside", engine.copies_aside);
+  put("held_by_lineage", engine.held_by_lineage);
+  put("searches", session.engine().eviction_stats().searches);
+  put("moves", session.engine().eviction_stats().moves);
+  put("pool_bytes", pool.bytes());
+  put("held_bytes", pool.held_bytes());
+  put("peak_held_bytes", own.peak_held);
+  put("storages", own.records);
+  put("foreign_storages", own.foreign);
+  put("raw_blocks", own.raw);
+  put("calls", session.engine().graph().calls().size());
+  return result;
+}
+
+void export_tensor(const at::Tensor& tensor) {
+  Session* session = Session::active();
+  if (session == nullptr || !tensor.has_storage()) return;
+  with_torch_errors([&] { session->export_storage(*tensor.storage().unsafeGetStorageImpl()); });
+}
+
+void bring_back(const at::Tensor& tensor) {
+  Session* session = Session::active();
+  if (session == nullptr || !tensor.has_storage()) return;
+  StorageRecord* record = record_in(*tensor.storage().unsafeGetStorageImpl());
+  if (record != nullptr && &record->session == session) {
+    with_torch_errors([&] { session->engine().make_resident(record->id); });
+  }
+}
+
+bool is_resident(const at::Tensor& tensor) {
+  return tensor.storage().unsafeGetStorageImpl()->_mutable_data_ptr_no_checks().get() != nullptr;
+}
+
+void validate() {
+  with_torch_errors([] { active().engine().validate(); });
+}
+
+TORCH_LIBRARY(coop, library) {
+  library.def("enter(int bytes, bool stress, int small_limit, str policy) -> ()", &enter);
+  library.def("leave() -> ()", &leave);
+  library.def("stats() -> Dict(str, int)", &stats);
+  // Resident, and at the same address, until it dies.
+  library.def("export_tensor(Tensor tensor) -> ()", &export_tensor);
+  // Resident until the next operator.
+  library.def("bring_back(Tensor tensor) -> ()", &bring_back);
+  library.def("is_resident(Tensor tensor) -> bool", &is_resident);
+  // Every invariant of the engine's; slow.
+  library.def("validate() -> ()", &validate);
+}
+
+TORCH_LIBRARY_IMPL(_, Fake, library) {
+  library.fallback(torch::CppFunction::makeFromBoxedFunction<&intercept>());
+}
+
+}  // namespace
+}  // namespace coop::plugin

@@ -1,0 +1,139 @@
+#include "plugin/operator_facts.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <string_view>
+#include <unordered_map>
+
+#include <ATen/core/enum_tag.h>
+
+namespace coop::plugin {
+namespace {
+
+using Kind = OperatorFacts::Kind;
+
+template <std::size_t N>
+bool is_one_of(std::string_view name, const std::array<std::string_view, N>& names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Changes the size of a storage, or which storage a tensor has: neither a view nor a computation.
+bool changes_storage(std::string_view name) {
+  return name.starts_with("resize") || name.starts_with("set_") || name == "_resize_output_";
+}
+
+// Their results differ from run to run, or they write what their schema does not name
+// (seen when every operator of op_db was run again).
+constexpr std::array<std::string_view, 6> kDoNotRepeat = {
+    "_ctc_loss",  "linalg_lstsq",        "mkldnn_rnn_layer", "mkldnn_rnn_layer_backward",
+    "_cudnn_rnn", "_cudnn_rnn_backward",
+};
+
+// Fill a tensor with random numbers, whatever it held. `zero_`, `fill_` and `copy_` overwrite as well,
+// and are not here: a buffer that was zeroed is often about to be filled by code that we do not see,
+// and must stay what it is; one that was filled with random numbers has got what it is for.
+constexpr std::array<std::string_view, 8> kRandomFills = {
+    "bernoulli_", "normal_",     "uniform_", "exponential_",
+    "random_",    "log_normal_", "cauchy_",  "geometric_",
+};
+
+constexpr std::array<std::string_view, 2> kBatchNorms = {"native_batch_norm", "cudnn_batch_norm"};
+
+bool has_tensor(const c10::Argument& argument) {
+  const std::string type = argument.type()->annotation_str();
+  return type.find("Tensor") != std::string::npos;
+}
+
+bool is_factory(const c10::FunctionSchema& schema, std::string_view name) {
+  const auto& arguments = schema.arguments();
+  return std::none_of(arguments.begin(), arguments.end(), has_tensor) ||
+         name.starts_with("empty") || name.starts_with("new_") || name.ends_with("_like");
+}
+
+bool is_write(const c10::Argument& argument) {
+  return argument.alias_info() != nullptr && argument.alias_info()->isWrite();
+}
+
+// Everything it returns looks at an argument's memory, and nothing is written.
+bool is_view(const c10::FunctionSchema& schema) {
+  const auto& returns = schema.returns();
+  return !schema.is_mutable() && !returns.empty() &&
+         std::all_of(returns.begin(), returns.end(),
+                     [](const c10::Argument& it) { return it.alias_info() != nullptr; });
+}
+
+Kind kind_of(const c10::OperatorHandle& op, std::string_view space, std::string_view name) {
+  if (space == "coop") return Kind::kOurs;
+  if (space != "aten") return Kind::kUnknown;
+  // Arrives whole only in inference mode, and may then read, write or view.
+  if (op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) &&
+      !op.hasKernelForDispatchKey(c10::DispatchKey::CPU)) {
+    return Kind::kComposite;
+  }
+  if (changes_storage(name)) return Kind::kOrdinary;
+  if (is_view(op.schema()) || op.hasTag(at::Tag::inplace_view)) return Kind::kView;
+  return Kind::kOrdinary;
+}
+
+std::unique_ptr<OperatorFacts> study(const c10::OperatorHandle& op) {
+  const c10::FunctionSchema& schema = op.schema();
+  const std::string_view full_name = schema.name();
+  const std::size_t colons = full_name.find("::");
+  const std::string_view space = full_name.substr(0, colons);
+  const std::string_view name = full_name.substr(colons + 2);
+
+  auto facts = std::make_unique<OperatorFacts>();
+  facts->kind = kind_of(op, space, name);
+  bool has_out = false;
+  for (const c10::Argument& argument : schema.arguments()) {
+    facts->writes.push_back(is_write(argument));
+    has_out = has_out || (argument.is_out() || (argument.kwarg_only() && is_write(argument)));
+  }
+  if (facts->kind != Kind::kOrdinary) return facts;
+
+  const bool is_dynamic = op.hasTag(at::Tag::dynamic_output_shape) ||
+                          op.hasTag(at::Tag::data_dependent_output) ||
+                          op.hasTag(at::Tag::maybe_aliasing_or_mutating) ||
+                          op.hasTag(at::Tag::nondeterministic_bitwise);
+  const bool makes_memory = is_factory(schema, name);
+  facts->is_random = op.hasTag(at::Tag::nondeterministic_seeded);
+  facts->is_replayable = !makes_memory && !is_dynamic && !has_out && !changes_storage(name) &&
+                         !is_one_of(name, kDoNotRepeat);
+  facts->reads_contents = !makes_memory;
+  facts->is_overwriting = is_one_of(name, kRandomFills);
+  facts->is_buffer = name == "empty_strided";
+  if (is_one_of(name, kBatchNorms)) {
+    facts->side_effects = {3, 4};  // running_mean, running_var
+    facts->side_effects_if = 5;    // training
+  }
+  return facts;
+}
+
+// Operators of extensions can be unregistered, and their place be used again: of those nothing is
+// remembered but that they are unknown.
+const OperatorFacts& unknown_facts() {
+  static const OperatorFacts facts;
+  return facts;
+}
+
+}  // namespace
+
+const OperatorFacts& facts_of(const c10::OperatorHandle& op) {
+  static std::shared_mutex mutex;
+  static auto& table =
+      *new std::unordered_map<const c10::FunctionSchema*, std::unique_ptr<OperatorFacts>>;
+  const c10::FunctionSchema* schema = &op.schema();
+  {
+    const std::shared_lock lock(mutex);
+    const auto found = table.find(schema);
+    if (found != table.end()) return *found->second;
+  }
+  std::unique_ptr<OperatorFacts> facts = study(op);
+  if (facts->kind == Kind::kUnknown) return unknown_facts();
+  const std::unique_lock lock(mutex);
+  return *table.try_emplace(schema, std::move(facts)).first->second;
+}
+
+}  // namespace coop::plugin

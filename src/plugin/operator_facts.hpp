@@ -1,0 +1,51 @@
+#pragma once
+
+// What is known of an operator before any of its calls: one entry per operator, built from its schema
+// and its tags when it is first seen. What depends on the call (which arguments share memory, whether
+// an output is new or a view) is looked at in the call: schemas do not always tell the truth.
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+namespace coop::plugin {
+
+struct OperatorFacts {
+  enum class Kind : std::uint8_t {
+    kOrdinary,   // an ATen operator that reads, writes, makes
+    kView,       // changes what a tensor looks at; reads and writes no contents
+    kComposite,  // made of others, which we see one by one
+    kUnknown,    // not ATen's: it may do anything with its arguments
+    kOurs,       // coop's own
+  };
+  Kind kind = Kind::kUnknown;
+  // May be run again, for what it makes or changes. Deny by default: factories (their memory may be
+  // filled by code that we do not see), dynamic shapes, `out=`, and what is known not to repeat are not.
+  bool is_replayable = false;
+  bool is_random = false;       // may draw numbers: its generator's state is kept
+  bool reads_contents = true;   // false: of its tensors only shape and type matter (`zeros_like`)
+  bool is_overwriting = false;  // what it writes does not depend on what was there (`bernoulli_`)
+  bool is_buffer = false;       // its output is a buffer of compiled code, written out of our sight
+  std::vector<bool> writes;     // by argument
+
+  // Arguments that it writes besides, as a side effect of which its results are independent, if the
+  // flag argument is true: batch norm's running statistics. A replay leaves them out.
+  static constexpr std::size_t kNone = 0xFFFF;
+  std::array<std::size_t, 2> side_effects = {kNone, kNone};
+  std::size_t side_effects_if = kNone;
+
+  // Nanoseconds that it took last time: where its outputs are best placed is asked before it has run.
+  mutable std::atomic<double> last_cost = 0;
+
+  [[nodiscard]] bool is_side_effect(std::size_t argument) const {
+    return argument == side_effects[0] || argument == side_effects[1];
+  }
+};
+
+// Good for as long as the process lives.
+const OperatorFacts& facts_of(const c10::OperatorHandle& op);
+
+}  // namespace coop::plugin

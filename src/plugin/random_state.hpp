@@ -1,0 +1,46 @@
+#pragma once
+
+// Where a CPU generator stands. Taken before an operator that may draw numbers, put back for its replay.
+
+#include <optional>
+#include <utility>
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/Generator.h>
+
+namespace coop::plugin {
+
+class RandomState {
+ public:
+  // Without a tensor, which Generator::get_state would make: that is memory, and ours is short.
+  static RandomState of(const at::Generator& generator);
+  void put_back() const;
+  // Whether the generator has been used since.
+  [[nodiscard]] bool has_moved() const;
+  [[nodiscard]] const at::Generator& generator() const { return generator_; }
+
+ private:
+  explicit RandomState(at::Generator generator) : generator_(std::move(generator)) {}
+  void take(at::CPUGeneratorImpl& impl);
+
+  at::Generator generator_;
+  at::mt19937_data_pod engine_{};
+  std::optional<float> next_float_;
+  std::optional<double> next_double_;
+};
+
+// The state of then while it lives, the state of now afterwards.
+class RandomStateGuard {
+ public:
+  explicit RandomStateGuard(const RandomState& then) : now_(RandomState::of(then.generator())) {
+    then.put_back();
+  }
+  RandomStateGuard(const RandomStateGuard&) = delete;
+  RandomStateGuard& operator=(const RandomStateGuard&) = delete;
+  ~RandomStateGuard() { now_.put_back(); }
+
+ private:
+  RandomState now_;
+};
+
+}  // namespace coop::plugin

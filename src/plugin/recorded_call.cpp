@@ -1,0 +1,126 @@
+#include "plugin/recorded_call.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <ATen/core/List.h>
+#include <c10/core/CPUAllocator.h>
+
+namespace coop::plugin {
+
+// --- tensors ---
+
+TensorRecipe TensorRecipe::of(const at::Tensor& tensor) {
+  TensorRecipe recipe;
+  const auto sizes = tensor.sizes();
+  const auto strides = tensor.strides();
+  recipe.sizes_and_strides_.append(sizes.begin(), sizes.end());
+  recipe.sizes_and_strides_.append(strides.begin(), strides.end());
+  recipe.offset_ = tensor.storage_offset();
+  recipe.dtype_ = tensor.dtype();
+  recipe.keys_ = tensor.key_set();
+  recipe.is_conj_ = tensor.is_conj();
+  recipe.is_neg_ = tensor.is_neg();
+  recipe.requires_grad_ = tensor.requires_grad();
+  return recipe;
+}
+
+at::Tensor TensorRecipe::on(c10::Storage storage) const {
+  auto tensor = at::detail::make_tensor<c10::TensorImpl>(std::move(storage), keys_, dtype_);
+  const at::IntArrayRef both = sizes_and_strides_;
+  const std::size_t dimensions = both.size() / 2;
+  c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+  impl.set_sizes_and_strides(both.slice(0, dimensions), both.slice(dimensions), offset_);
+  if (is_conj_) impl._set_conj(true);
+  if (is_neg_) impl._set_neg(true);
+  if (requires_grad_) impl.set_requires_grad(true);
+  return tensor;
+}
+
+bool TensorRecipe::fits(const at::Tensor& tensor) const {
+  const at::IntArrayRef both = sizes_and_strides_;
+  const std::size_t dimensions = both.size() / 2;
+  return tensor.sizes() == both.slice(0, dimensions) &&
+         tensor.strides() == both.slice(dimensions) && tensor.storage_offset() == offset_ &&
+         tensor.dtype() == dtype_ && tensor.is_conj() == is_conj_ && tensor.is_neg() == is_neg_;
+}
+
+// --- values ---
+
+namespace {
+
+bool is_plain(const c10::IValue& value) {
+  return value.isNone() || value.isTensor() || value.isInt() || value.isDouble() ||
+         value.isBool() || value.isComplexDouble() || value.isString() || value.isDevice() ||
+         value.isGenerator();
+}
+
+}  // namespace
+
+bool is_transparent(const c10::IValue& value) {
+  if (!value.isList()) return is_plain(value);
+  const auto elements = value.toListRef();
+  return std::all_of(elements.begin(), elements.end(), is_plain);
+}
+
+c10::IValue without_tensors(const c10::IValue& value) {
+  if (value.isTensor()) return {};
+  if (value.isTensorList()) {
+    c10::List<at::Tensor> list;
+    list.resize(value.toListRef().size());
+    return list;
+  }
+  if (value.isOptionalTensorList()) {
+    c10::List<std::optional<at::Tensor>> list;
+    for (std::size_t i = 0; i < value.toListRef().size(); ++i) list.push_back(std::nullopt);
+    return list;
+  }
+  // Lists are shared, not copied, by their values; a script may change its own later.
+  if (value.isList()) return value.toList().copy();
+  return value;
+}
+
+void put_tensor(c10::IValue& value, std::int64_t element, at::Tensor tensor) {
+  const auto index = static_cast<std::size_t>(element);
+  if (element < 0) {
+    value = std::move(tensor);
+  } else if (value.isTensorList()) {
+    value.toTensorList().set(index, std::move(tensor));
+  } else {
+    value.toOptionalTensorList().set(index, std::move(tensor));
+  }
+}
+
+namespace {
+
+c10::Storage empty_storage() {
+  return {c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), 0,
+                                                c10::DataPtr(nullptr, c10::Device(c10::kCPU)),
+                                                c10::GetCPUAllocator(), /*resizable=*/true)};
+}
+
+}  // namespace
+
+torch::jit::Stack RecordedCall::rebuild_arguments(std::span<const c10::Storage> inputs,
+                                                  std::span<const c10::Storage> fresh) const {
+  torch::jit::Stack stack;
+  stack.reserve(arguments.size());
+  for (const c10::IValue& value : arguments) {
+    // The operator may keep or change the list that it gets.
+    stack.push_back(value.isList() ? c10::IValue(value.toList().copy()) : value);
+  }
+  for (const Argument& it : tensors) {
+    c10::Storage storage;
+    if (it.origin == Origin::kInput) {
+      storage = inputs[it.number];
+    } else if (it.origin == Origin::kOverwritten) {
+      storage = fresh[it.number];
+    } else {
+      storage = empty_storage();
+    }
+    put_tensor(stack[it.argument], it.element, it.recipe.on(std::move(storage)));
+  }
+  return stack;
+}
+
+}  // namespace coop::plugin

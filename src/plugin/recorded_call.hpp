@@ -1,0 +1,115 @@
+#pragma once
+
+// One run of an operator, as it is kept for a replay: its arguments without their contents, what it
+// made, and what it ran in.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/ivalue.h>
+#include <c10/util/SmallVector.h>
+
+#include "plugin/ambience.hpp"
+#include "plugin/random_state.hpp"
+
+namespace coop::plugin {
+
+// A tensor without its contents: how it looks at a storage.
+class TensorRecipe {
+ public:
+  static TensorRecipe of(const at::Tensor& tensor);
+  [[nodiscard]] at::Tensor on(c10::Storage storage) const;
+  // Whether the tensor looks at its storage in this way.
+  [[nodiscard]] bool fits(const at::Tensor& tensor) const;
+
+ private:
+  c10::SmallVector<std::int64_t, 8> sizes_and_strides_;
+  std::int64_t offset_ = 0;
+  caffe2::TypeMeta dtype_;
+  c10::DispatchKeySet keys_;
+  bool is_conj_ = false;
+  bool is_neg_ = false;
+  bool requires_grad_ = false;  // some kernels are chosen by it
+};
+
+// The tensors in a list of values, in order: fn(const at::Tensor&, argument, element). The element is -1
+// for a tensor that is an argument itself. Undefined ones are passed over.
+template <typename Function>
+void for_each_tensor(std::span<const c10::IValue> values, Function&& fn) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const c10::IValue& value = values[i];
+    if (value.isTensor()) {
+      if (value.toTensor().defined()) fn(value.toTensor(), i, -1);
+    } else if (value.isTensorList() || value.isOptionalTensorList()) {
+      const auto elements = value.toListRef();
+      for (std::size_t j = 0; j < elements.size(); ++j) {
+        const bool is_there = elements[j].isTensor() && elements[j].toTensor().defined();
+        if (is_there) fn(elements[j].toTensor(), i, static_cast<std::int64_t>(j));
+      }
+    }
+  }
+}
+
+// Whether we can look into the value: numbers, tensors, and lists of them, but no objects.
+bool is_transparent(const c10::IValue& value);
+// The value without its tensors.
+c10::IValue without_tensors(const c10::IValue& value);
+void put_tensor(c10::IValue& value, std::int64_t element, at::Tensor tensor);
+
+struct RecordedCall {
+  explicit RecordedCall(c10::OperatorHandle handle) : op(std::move(handle)) {}
+
+  c10::OperatorHandle op;
+  c10::DispatchKeySet keys;  // below us
+  std::vector<c10::IValue> arguments;
+  std::shared_ptr<const Ambience> ambience;
+  std::unique_ptr<RandomState> random;  // if it drew numbers
+  double cost = 0;
+
+  // What the tensors among the arguments looked at: an input of the engine's Call, a storage that the
+  // operator overwrites without reading it, or one of no bytes, which the engine does not know.
+  enum class Origin : std::uint8_t { kInput, kOverwritten, kNothing };
+  struct Argument {
+    std::size_t argument = 0;
+    std::int64_t element = -1;
+    Origin origin = Origin::kNothing;
+    std::size_t number = 0;  // of the input; or in `overwritten`
+    TensorRecipe recipe;
+  };
+  std::vector<Argument> tensors;
+  std::vector<std::size_t> input_bytes;
+  struct Overwritten {
+    std::size_t output = 0;
+    std::size_t bytes = 0;
+  };
+  std::vector<Overwritten> overwritten;
+  std::size_t written = 0;  // outputs of the engine's Call that are not new storages
+
+  // What it made: which of its results, counted through lists, is the first on each new storage.
+  struct Output {
+    std::size_t position = 0;
+    std::size_t bytes = 0;
+    TensorRecipe recipe;
+  };
+  std::vector<Output> outputs;
+
+  // Storages from outside the pool that it reads: nobody else may be left to keep them.
+  std::vector<c10::intrusive_ptr<c10::StorageImpl>> kept;
+
+  RecordedCall* next_forgotten = nullptr;
+
+  // The arguments again, over these storages: `inputs` as the engine numbers them, `fresh` in the order of
+  // `overwritten`.
+  [[nodiscard]] torch::jit::Stack rebuild_arguments(std::span<const c10::Storage> inputs,
+                                                    std::span<const c10::Storage> fresh) const;
+  [[nodiscard]] std::string name() const { return toString(op.operator_name()); }
+};
+
+}  // namespace coop::plugin

@@ -1,0 +1,181 @@
+#pragma once
+
+// One budget: a pool of memory, the engine that runs it, and everything of PyTorch's that lives there.
+//
+//     begin(options)    makes the pool; threads that have our dispatch key are inside from now on
+//     end()             brings everything back, out into ordinary memory, and gives the pool back
+//
+// Memory of the pool is in one of three hands:
+//   - raw: PyTorch got it from the allocator, and may hold it in any way. Pinned: it stays where it is.
+//   - a storage's: an operator returned it. It has a StorageRecord, and the engine knows it.
+//   - nobody's but the engine's: a past version that others are made from.
+// A storage whose address was exported, and raw memory, may outlive end(): the pool stays for them.
+//
+// Locks: `mutex_` guards our tables only. No kernel runs, no tensor dies and the engine is not called
+// while it is held.
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <c10/core/Allocator.h>
+#include <c10/core/StorageImpl.h>
+#include <c10/util/Exception.h>
+
+#include "core/engine/engine.hpp"
+#include "core/engine/out_of_memory.hpp"
+#include "core/pool/backing.hpp"
+#include "plugin/storage_record.hpp"
+#include "plugin/torch_world.hpp"
+
+namespace coop::plugin {
+
+// What stands for a foreign storage in the pool: the least there is.
+inline constexpr Bytes kStandInBytes = 512;
+
+struct SessionOptions {
+  Bytes bytes = 0;
+  Bytes small_limit = Bytes{64} << 10U;
+  std::string policy = "coop";
+  bool stress = false;  // after every operator, all that may be evicted is evicted
+};
+
+// Host memory, and where it lies.
+class PoolMemory final : public Backing {
+ public:
+  std::byte* acquire(Bytes bytes) override;
+  void give_back(std::byte* memory, Bytes bytes) noexcept override;
+  [[nodiscard]] bool contains(const void* data) const;
+
+ private:
+  HostBacking host_;
+  std::byte* begin_ = nullptr;
+  std::byte* end_ = nullptr;
+};
+
+class Session {
+ public:
+  explicit Session(const SessionOptions& options);
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+  ~Session() = default;
+
+  static void begin(const SessionOptions& options);
+  static void end();
+  // Of the calling thread; null outside the scope, and in a forked child.
+  static Session* current();
+  // The one that has begun, whichever thread asks.
+  static Session* active();
+  static bool is_in_forked_child();
+  // Memory that the allocator handed out; true if it was a pool's.
+  static bool free_anywhere(void* data) noexcept;
+
+  [[nodiscard]] Engine& engine() { return engine_; }
+  [[nodiscard]] TorchWorld& world() { return world_; }
+  [[nodiscard]] const SessionOptions& options() const { return options_; }
+
+  // --- memory ---
+
+  // Throws c10::OutOfMemoryError.
+  c10::DataPtr allocate(std::size_t bytes);
+  // Memory of the pool that no record has.
+  [[nodiscard]] bool is_raw(c10::StorageImpl& impl) const;
+  // The raw memory of a storage, taken out of its hands.
+  BlockId take_raw(c10::StorageImpl& impl);
+  [[nodiscard]] BlockId raw_block_of(c10::StorageImpl& impl);
+  void forget_raw(void* data) noexcept;
+  [[nodiscard]] void* address_of(BlockId block);
+
+  // --- storages ---
+
+  // What the engine knows the storage by; made known if it is new. Null if there is nothing to know: no
+  // bytes, another device.
+  StorageRecord* record_of(c10::StorageImpl& impl);
+  void link(StorageRecord& record);
+  // It is dead, and no operator runs with it.
+  void release(StorageRecord* record) noexcept;
+  // Kept from now on, not made again.
+  void end_lineage(c10::StorageImpl& impl);
+  // Resident and in place until it dies.
+  void export_storage(c10::StorageImpl& impl);
+  // For everything that happens between operators.
+  void between_operators();
+
+  struct Stats {
+    Bytes peak_held = 0;
+    std::uint64_t operators = 0;
+    std::uint64_t foreign = 0;
+    std::uint64_t records = 0;
+    std::uint64_t raw = 0;
+  };
+  [[nodiscard]] Stats stats();
+  void count_operator() { ++operators_; }
+
+ private:
+  static void reap();
+  bool free_raw(void* data) noexcept;
+  StorageRecord* adopt_raw(c10::StorageImpl& impl);
+  StorageRecord* foreign_record_of(c10::StorageImpl& impl);
+  void drop_foreign(c10::StorageImpl& impl) noexcept;
+  void release_foreign(std::unique_ptr<StorageRecord> record) noexcept;
+  void sweep_foreign();
+  void evacuate();
+  void move_out(StorageRecord& record);
+  [[nodiscard]] bool is_empty();
+
+  SessionOptions options_;
+  PoolMemory memory_;
+  std::unique_ptr<Policy> policy_;
+  Pool pool_;
+  TorchWorld world_;
+  Engine engine_;
+
+  std::mutex mutex_;
+  std::unordered_map<void*, BlockId> raw_;
+  StorageRecord* first_ = nullptr;
+  std::uint64_t records_ = 0;
+  std::unordered_map<c10::StorageImpl*, std::unique_ptr<StorageRecord>> foreign_;
+  std::vector<StorageRecord*> stand_ins_;  // by BlockId::index()
+  std::size_t sweep_at_ = 64;
+  Bytes peak_held_ = 0;
+  std::atomic<std::uint64_t> operators_ = 0;
+};
+
+// What a thread is in the middle of.
+struct ThreadState {
+  double expected_cost = 0;         // nanoseconds, of the operator that runs
+  std::uint64_t memory_ns = 0;      // spent in finding memory, which is not the operator's own time
+  std::uint32_t unknown_depth = 0;  // inside operators of which we know nothing
+};
+inline thread_local ThreadState this_thread;
+
+class ExpectedCost {
+ public:
+  explicit ExpectedCost(double cost) : before_(this_thread.expected_cost) {
+    this_thread.expected_cost = cost;
+  }
+  ExpectedCost(const ExpectedCost&) = delete;
+  ExpectedCost& operator=(const ExpectedCost&) = delete;
+  ~ExpectedCost() { this_thread.expected_cost = before_; }
+
+ private:
+  double before_;
+};
+
+// Our errors as PyTorch's.
+template <typename Function>
+auto with_torch_errors(Function&& fn) {
+  try {
+    return fn();
+  } catch (const OutOfMemory& error) {
+    TORCH_CHECK_WITH(OutOfMemoryError, false, "coop: ", error.what());
+  } catch (const Error& error) {
+    TORCH_CHECK(false, "coop: ", error.what());
+  }
+}
+
+}  // namespace coop::plugin

@@ -1,0 +1,134 @@
+#include "plugin/torch_world.hpp"
+
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <c10/core/CPUAllocator.h>
+
+#include "core/base/check.hpp"
+#include "core/base/errors.hpp"
+#include "plugin/session.hpp"
+
+namespace coop::plugin {
+namespace {
+
+// A storage that looks at a block and does not own it.
+c10::Storage storage_over(void* data, std::size_t bytes) {
+  return {c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes,
+                                                c10::DataPtr(data, c10::Device(c10::kCPU)),
+                                                c10::GetCPUAllocator(), /*resizable=*/false)};
+}
+
+// Blocks that a replay has got hold of and not yet handed over.
+class OwnedBlocks {
+ public:
+  explicit OwnedBlocks(Engine& engine) : engine_(engine) {}
+  OwnedBlocks(const OwnedBlocks&) = delete;
+  OwnedBlocks& operator=(const OwnedBlocks&) = delete;
+  ~OwnedBlocks() {
+    for (const BlockId block : blocks_) engine_.free(block);
+  }
+  // So that add() does not throw.
+  void reserve(std::size_t blocks) { blocks_.reserve(blocks); }
+  void add(BlockId block) noexcept { blocks_.push_back(block); }
+  void hand_over() noexcept { blocks_.clear(); }
+
+ private:
+  Engine& engine_;
+  std::vector<BlockId> blocks_;
+};
+
+}  // namespace
+
+void TorchWorld::replay(Token token, std::span<const BlockId> inputs, std::span<BlockId> outputs) {
+  const RecordedCall& call = *reinterpret_cast<RecordedCall*>(token);  // NOLINT: our own token
+  Engine& engine = session_.engine();
+  OwnedBlocks owned(engine);
+  owned.reserve(call.overwritten.size() + call.outputs.size());
+
+  std::vector<c10::Storage> read;
+  read.reserve(inputs.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    read.push_back(storage_over(session_.address_of(inputs[i]), call.input_bytes[i]));
+  }
+  std::vector<c10::Storage> fresh;
+  fresh.reserve(call.overwritten.size());
+  for (const RecordedCall::Overwritten& it : call.overwritten) {
+    const BlockId block = engine.allocate(it.bytes, call.cost);
+    owned.add(block);
+    outputs[it.output] = block;
+    fresh.push_back(storage_over(session_.address_of(block), it.bytes));
+  }
+
+  torch::jit::Stack stack = call.rebuild_arguments(read, fresh);
+  {
+    const AmbienceGuard ambience(*call.ambience);
+    const ExpectedCost expected(call.cost);
+    std::optional<RandomStateGuard> random;
+    if (call.random) random.emplace(*call.random);
+    call.op.redispatchBoxed(call.keys, &stack);
+  }
+
+  std::size_t position = 0;
+  std::size_t next = 0;
+  for_each_tensor(stack, [&](const at::Tensor& tensor, std::size_t, std::int64_t) {
+    if (next == call.outputs.size() || call.outputs[next].position != position++) return;
+    const RecordedCall::Output& wanted = call.outputs[next];
+    c10::StorageImpl& impl = *tensor.storage().unsafeGetStorageImpl();
+    if (!wanted.recipe.fits(tensor) || impl.nbytes() != wanted.bytes) {
+      throw InternalError(call.name() + " made a tensor of another shape when it was run again");
+    }
+    const BlockId block = session_.take_raw(impl);
+    owned.add(block);
+    outputs[call.written + next++] = block;
+  });
+  if (next != call.outputs.size()) {
+    throw InternalError(call.name() + " made fewer tensors when it was run again");
+  }
+  owned.hand_over();
+}
+
+void TorchWorld::attach(Token storage, BlockId block) noexcept {
+  StorageRecord& record = *StorageRecord::of(storage);
+  // Evicted by us: not its first memory.
+  if (record.id && !record.block) ++restorations_;
+  record.block = block;
+  give_memory(record, session_.address_of(block));
+}
+
+void TorchWorld::detach(Token storage) noexcept {
+  StorageRecord& record = *StorageRecord::of(storage);
+  record.block = {};
+  take_memory(record);
+  ++evictions_;
+}
+
+void TorchWorld::copy(BlockId from, BlockId to, Bytes bytes) {
+  std::memcpy(session_.address_of(to), session_.address_of(from), bytes);
+}
+
+void TorchWorld::relocate(const Token* storage, BlockId block, Bytes from, Bytes to, Bytes bytes) {
+  auto* source = static_cast<std::byte*>(session_.address_of(block));
+  std::byte* target = source - (from - to);
+  std::memmove(target, source, bytes);
+  if (storage != nullptr) give_memory(*StorageRecord::of(*storage), target);
+}
+
+void TorchWorld::forget(Token token) noexcept {
+  auto* call = reinterpret_cast<RecordedCall*>(token);  // NOLINT: our own token
+  call->next_forgotten = forgotten_.load();
+  while (!forgotten_.compare_exchange_weak(call->next_forgotten, call)) {
+  }
+}
+
+void TorchWorld::drop_forgotten() noexcept {
+  RecordedCall* call = forgotten_.exchange(nullptr);
+  while (call != nullptr) {
+    const std::unique_ptr<RecordedCall> last(std::exchange(call, call->next_forgotten));
+  }
+}
+
+}  // namespace coop::plugin

@@ -1,0 +1,46 @@
+#pragma once
+
+// PyTorch as the engine sees it: storages that get and lose memory, operators that are run again.
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+
+#include "core/engine/engine.hpp"
+#include "core/engine/world.hpp"
+#include "plugin/recorded_call.hpp"
+#include "plugin/storage_record.hpp"
+
+namespace coop::plugin {
+
+class TorchWorld final : public World {
+ public:
+  explicit TorchWorld(Session& session) : session_(session) {}
+  TorchWorld(const TorchWorld&) = delete;
+  TorchWorld& operator=(const TorchWorld&) = delete;
+  ~TorchWorld() override { drop_forgotten(); }
+
+  static Token token_of(RecordedCall& call) { return reinterpret_cast<std::uintptr_t>(&call); }
+
+  void replay(Token call, std::span<const BlockId> inputs, std::span<BlockId> outputs) override;
+  void attach(Token storage, BlockId block) noexcept override;
+  void detach(Token storage) noexcept override;
+  void copy(BlockId from, BlockId to, Bytes bytes) override;
+  void relocate(const Token* storage, BlockId block, Bytes from, Bytes to, Bytes bytes) override;
+  void forget(Token call) noexcept override;
+
+  // A forgotten call lets go of tensors, and that may come back to the engine: it is done later, when
+  // nobody is inside the engine.
+  void drop_forgotten() noexcept;
+
+  [[nodiscard]] std::uint64_t evictions() const { return evictions_; }
+  [[nodiscard]] std::uint64_t restorations() const { return restorations_; }
+
+ private:
+  Session& session_;
+  std::atomic<RecordedCall*> forgotten_ = nullptr;
+  std::atomic<std::uint64_t> evictions_ = 0;
+  std::atomic<std::uint64_t> restorations_ = 0;
+};
+
+}  // namespace coop::plugin
