@@ -103,8 +103,6 @@ struct RecordedCall {
   // Storages from outside the pool that it reads: nobody else may be left to keep them.
   std::vector<c10::intrusive_ptr<c10::StorageImpl>> kept;
 
-  RecordedCall* next_forgotten = nullptr;
-
   // The arguments again, over these storages: `inputs` as the engine numbers them, `fresh` in the order of
   // `overwritten`.
   [[nodiscard]] torch::jit::Stack rebuild_arguments(std::span<const c10::Storage> inputs,

@@ -112,11 +112,12 @@ c10::DataPtr Session::allocate(std::size_t bytes) {
   const std::uint64_t began = steady_clock_ns();
   const BlockId block =
       with_torch_errors([&] { return engine_.allocate(bytes, this_thread.expected_cost); });
-  void* data = pool_.address(block);
+  void* data = engine_.address(block);
+  const Bytes held = engine_.held_bytes();
   try {
     const std::scoped_lock lock(mutex_);
     raw_.emplace(data, block);
-    peak_held_ = std::max(peak_held_, pool_.held_bytes());
+    peak_held_ = std::max(peak_held_, held);
   } catch (...) {
     engine_.free(block);
     throw;
@@ -172,22 +173,28 @@ BlockId Session::take_raw(c10::StorageImpl& impl) {
   return block;
 }
 
-void* Session::address_of(BlockId block) {
-  {
-    const std::scoped_lock lock(mutex_);
-    const StorageRecord* foreign =
-        block.index() < stand_ins_.size() ? stand_ins_[block.index()] : nullptr;
-    if (foreign != nullptr && foreign->block == block) {
-      void* data = foreign->impl->_mutable_data_ptr_no_checks().get();
-      if (data == nullptr) throw InternalError("a storage from outside the pool lost its memory");
-      return data;
-    }
-  }
-  return pool_.address(block);
+void* Session::address_of(BlockId block) const {
+  void* foreign = foreign_address_of(block);
+  return foreign != nullptr ? foreign : engine_.address(block);
+}
+
+void* Session::address_under_lock(BlockId block) const {
+  void* foreign = foreign_address_of(block);
+  return foreign != nullptr ? foreign : pool_.address(block);
+}
+
+// Null if the block stands for nothing outside the pool.
+void* Session::foreign_address_of(BlockId block) const {
+  const std::scoped_lock lock(mutex_);
+  const StorageRecord* foreign =
+      block.index() < stand_ins_.size() ? stand_ins_[block.index()] : nullptr;
+  if (foreign == nullptr || foreign->block != block) return nullptr;
+  void* data = foreign->impl->_mutable_data_ptr_no_checks().get();
+  if (data == nullptr) throw InternalError("a storage from outside the pool lost its memory");
+  return data;
 }
 
 void Session::between_operators() {
-  world_.drop_forgotten();
   if (options_.stress) engine_.evict_all();
 }
 

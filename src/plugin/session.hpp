@@ -88,7 +88,9 @@ class Session {
   BlockId take_raw(c10::StorageImpl& impl);
   [[nodiscard]] BlockId raw_block_of(c10::StorageImpl& impl);
   void forget_raw(void* data) noexcept;
-  [[nodiscard]] void* address_of(BlockId block);
+  [[nodiscard]] void* address_of(BlockId block) const;
+  // The same, for whoever is called under the engine's lock.
+  [[nodiscard]] void* address_under_lock(BlockId block) const;
 
   // --- storages ---
 
@@ -117,6 +119,7 @@ class Session {
 
  private:
   static void reap();
+  [[nodiscard]] void* foreign_address_of(BlockId block) const;
   bool free_raw(void* data) noexcept;
   StorageRecord* adopt_raw(c10::StorageImpl& impl);
   StorageRecord* foreign_record_of(c10::StorageImpl& impl);
@@ -134,7 +137,7 @@ class Session {
   TorchWorld world_;
   Engine engine_;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::unordered_map<void*, BlockId> raw_;
   StorageRecord* first_ = nullptr;
   std::uint64_t records_ = 0;

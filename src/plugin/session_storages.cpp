@@ -50,7 +50,6 @@ void Session::release(StorageRecord* record) noexcept {
   }
   engine_.release(record->id);
   delete record;
-  world_.drop_forgotten();
 }
 
 void storage_gone(void* context) noexcept {
@@ -136,10 +135,11 @@ void Session::drop_foreign(c10::StorageImpl& impl) noexcept {
 
 void Session::release_foreign(std::unique_ptr<StorageRecord> record) noexcept {
   engine_.release(record->id);
+  const bool is_read = engine_.has_block(record->block);
   const std::scoped_lock lock(mutex_);
   // If calls still read it, it was changed behind our back. The record stays then, so that nobody takes
   // what stands for it for the thing itself.
-  if (pool_.contains(record->block)) {
+  if (is_read) {
     static_cast<void>(record.release());
   } else {
     stand_ins_[record->block.index()] = nullptr;
@@ -167,7 +167,6 @@ void Session::sweep_foreign() {
 // large enough for each if it was for the program; what does not fit yet is tried again when others
 // have left.
 void Session::evacuate() {
-  world_.drop_forgotten();
   std::vector<c10::intrusive_ptr<c10::StorageImpl>> leaving;
   {
     const std::scoped_lock lock(mutex_);
@@ -205,7 +204,6 @@ void Session::evacuate() {
     foreign.swap(foreign_);
   }
   for (auto& entry : foreign) release_foreign(std::move(entry.second));
-  world_.drop_forgotten();
 }
 
 void Session::move_out(StorageRecord& record) {

@@ -96,7 +96,7 @@ void TorchWorld::attach(Token storage, BlockId block) noexcept {
   // Evicted by us: not its first memory.
   if (record.id && !record.block) ++restorations_;
   record.block = block;
-  give_memory(record, session_.address_of(block));
+  give_memory(record, session_.address_under_lock(block));
 }
 
 void TorchWorld::detach(Token storage) noexcept {
@@ -107,28 +107,19 @@ void TorchWorld::detach(Token storage) noexcept {
 }
 
 void TorchWorld::copy(BlockId from, BlockId to, Bytes bytes) {
-  std::memcpy(session_.address_of(to), session_.address_of(from), bytes);
+  std::memcpy(session_.address_under_lock(to), session_.address_under_lock(from), bytes);
 }
 
 void TorchWorld::relocate(const Token* storage, BlockId block, Bytes from, Bytes to, Bytes bytes) {
-  auto* source = static_cast<std::byte*>(session_.address_of(block));
+  auto* source = static_cast<std::byte*>(session_.address_under_lock(block));
   std::byte* target = source - (from - to);
   std::memmove(target, source, bytes);
   if (storage != nullptr) give_memory(*StorageRecord::of(*storage), target);
 }
 
+// It lets go of tensors, and what dies with them may come back to the engine.
 void TorchWorld::forget(Token token) noexcept {
-  auto* call = reinterpret_cast<RecordedCall*>(token);  // NOLINT: our own token
-  call->next_forgotten = forgotten_.load();
-  while (!forgotten_.compare_exchange_weak(call->next_forgotten, call)) {
-  }
-}
-
-void TorchWorld::drop_forgotten() noexcept {
-  RecordedCall* call = forgotten_.exchange(nullptr);
-  while (call != nullptr) {
-    const std::unique_ptr<RecordedCall> last(std::exchange(call, call->next_forgotten));
-  }
+  const std::unique_ptr<RecordedCall> call(reinterpret_cast<RecordedCall*>(token));  // NOLINT
 }
 
 }  // namespace coop::plugin

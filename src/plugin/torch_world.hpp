@@ -18,7 +18,7 @@ class TorchWorld final : public World {
   explicit TorchWorld(Session& session) : session_(session) {}
   TorchWorld(const TorchWorld&) = delete;
   TorchWorld& operator=(const TorchWorld&) = delete;
-  ~TorchWorld() override { drop_forgotten(); }
+  ~TorchWorld() override = default;
 
   static Token token_of(RecordedCall& call) { return reinterpret_cast<std::uintptr_t>(&call); }
 
@@ -29,16 +29,11 @@ class TorchWorld final : public World {
   void relocate(const Token* storage, BlockId block, Bytes from, Bytes to, Bytes bytes) override;
   void forget(Token call) noexcept override;
 
-  // A forgotten call lets go of tensors, and that may come back to the engine: it is done later, when
-  // nobody is inside the engine.
-  void drop_forgotten() noexcept;
-
   [[nodiscard]] std::uint64_t evictions() const { return evictions_; }
   [[nodiscard]] std::uint64_t restorations() const { return restorations_; }
 
  private:
   Session& session_;
-  std::atomic<RecordedCall*> forgotten_ = nullptr;
   std::atomic<std::uint64_t> evictions_ = 0;
   std::atomic<std::uint64_t> restorations_ = 0;
 };

@@ -145,13 +145,20 @@ void Engine::publish(ValueId id) noexcept {
 // Tells the pool what the Value costs by now. True if that is news.
 bool Engine::reprice(ValueId id) noexcept {
   const Value& value = graph_.values()[id];
-  return !value.is_source() && pool_.set_cost(value.block, asking_price(value));
+  if (value.is_source()) return false;
+  if (value.wanted > 0) pool_.touch(value.block, now_);
+  return pool_.set_cost(value.block, asking_price(value));
 }
 
-// What a running replay is still going to read is the last to go: as if it were a thousand times as dear.
+// What a running replay is still going to read is the last to go. When it is read is known, and the sooner
+// that is, the dearer it must be: were the next to be read to go for one that is read later, the replay
+// would run in circles.
 double Engine::asking_price(const Value& value) noexcept {
-  constexpr double kWanted = 1000;
-  return value.wanted > 0 ? cost_of(value) * kWanted : cost_of(value);
+  constexpr double kWanted = 1e15;
+  if (value.wanted == 0) return cost_of(value);
+  const std::uint64_t calls_until = value.wanted_by - std::min(value.wanted_by, replay_at_);
+  const double distance = static_cast<double>(calls_until) + 1;
+  return kWanted / (distance * distance);
 }
 
 void Engine::enter_region(ValueId id) noexcept {

@@ -297,6 +297,16 @@ std::byte* Engine::address(BlockId block) const {
   return pool_.address(block);
 }
 
+bool Engine::has_block(BlockId block) const {
+  const std::lock_guard lock(mutex_);
+  return pool_.contains(block);
+}
+
+Bytes Engine::held_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return pool_.held_bytes();
+}
+
 EngineStats Engine::stats() const {
   const std::lock_guard lock(mutex_);
   return stats_;

@@ -47,7 +47,7 @@ struct EngineOptions {
   // few for each other Call.
   std::size_t most_hidden_calls = 8192;
   // How often one Call may be run again for a single request before it counts as out of memory.
-  std::uint32_t most_runs = 32;
+  std::uint32_t most_runs = 256;
   EngineObserver* observer = nullptr;
   WallClock clock = steady_clock_ns;  // for measuring the search
 };
@@ -135,6 +135,8 @@ class Engine final : private BlockOwner, private GraphListener {
   [[nodiscard]] bool is_resident(StorageId id) const;
   // Where a block is; good while it is pinned.
   [[nodiscard]] std::byte* address(BlockId block) const;
+  [[nodiscard]] bool has_block(BlockId block) const;
+  [[nodiscard]] Bytes held_bytes() const;
   [[nodiscard]] EngineStats stats() const;
   [[nodiscard]] EvictionStats eviction_stats() const;
   [[nodiscard]] double now() const;  // nanoseconds of operators run so far
@@ -223,6 +225,7 @@ class Engine final : private BlockOwner, private GraphListener {
   EngineStats stats_;
   double now_ = 0;
   std::uint64_t replays_begun_ = 0;
+  std::uint64_t replay_at_ = 0;  // sequence of the Call that is run again
   std::uint64_t walks_begun_ = 0;
   bool keeps_regions_ = false;      // from the first search on
   bool have_costs_fallen_ = false;  // since the last search

@@ -1,6 +1,7 @@
 #include "core/engine/replay.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "core/base/check.hpp"
 
@@ -120,7 +121,8 @@ void Replay::plan(ValueId missing) {
       hold(edge.value);
       stack.push_back(edge.value);
       Value& input = graph_.values()[edge.value];
-      if (++input.wanted == 1 && input.is_resident()) engine_.reprice(edge.value);
+      if (++input.wanted == 1 || call.sequence < input.wanted_by) input.wanted_by = call.sequence;
+      if (input.wanted == 1 && input.is_resident()) engine_.reprice(edge.value);
     });
   }
 }
@@ -130,10 +132,22 @@ void Replay::unplan(CallId call_id) noexcept {
   call.planned_by = 0;
   graph_.for_each_input(call, [&](const Edge& edge) {
     Value& input = graph_.values()[edge.value];
-    if (--input.wanted > 0) return;
+    if (--input.wanted > 0) {
+      input.wanted_by = next_reader(input);
+      return;
+    }
     drop_scratch(edge.value);
     if (input.is_resident()) engine_.reprice(edge.value);
   });
+}
+
+std::uint64_t Replay::next_reader(const Value& value) const {
+  std::uint64_t next = std::numeric_limits<std::uint64_t>::max();
+  graph_.for_each_reader(value, [&](const Edge& edge) {
+    const Call& reader = graph_.calls()[edge.call];
+    if (reader.planned_by == number_) next = std::min(next, reader.sequence);
+  });
+  return next;
 }
 
 // A past Value has memory only while somebody is going to read it.
@@ -230,6 +244,7 @@ void Replay::run_call(CallId call_id) {
   }
   const Token token = call.token;
   const double cost = call.cost;
+  engine_.replay_at_ = call.sequence;
   run_without_lock(token, inputs, outputs);
 
   ++ran_;

@@ -10,7 +10,7 @@
 //    all that it reads was made, and before whoever changed what it reads.
 // 3. Pinned are the inputs of the Call that runs. Targets that are there stay, but may be moved aside until
 //    all of them are. What was brought back and will still be read is *wanted*: it may be evicted, but
-//    last.
+//    last, and what is read soonest last of all.
 // 4. If something wanted had to go, its Call is planned again when its reader comes up: it was recorded
 //    earlier, so it comes first. Each Call may run only so often; beyond that it is out of memory.
 // 5. A past Value lives in scratch, a block of its own, until its last planned reader has run. Whoever
@@ -57,6 +57,7 @@ class Replay {
   void abandon_plan() noexcept;
   void plan(ValueId missing);
   void unplan(CallId call_id) noexcept;
+  [[nodiscard]] std::uint64_t next_reader(const Value& value) const;
   [[nodiscard]] bool is_needed(const Call& call) const;
   [[nodiscard]] bool plan_missing_inputs(CallId call_id);
   void run_call(CallId call_id);

@@ -62,8 +62,10 @@ struct Value {
   std::uint32_t holds = 0;  // by operators that are running
   bool is_current = false;
   bool is_orphan = false;  // a Source that nobody can read, kept for Calls that do
-  // Of the running replay: how many planned Calls still read it, and whether it is what is wanted.
+  // Of the running replay: how many planned Calls still read it, the next of them, and whether it is what
+  // the replay is for.
   std::uint32_t wanted = 0;
+  std::uint64_t wanted_by = 0;  // a Call's sequence
   bool is_target = false;
   // Of the last walk that came by.
   std::uint64_t seen_by = 0;
