@@ -83,6 +83,7 @@ void write_tightest(JsonWriter& json, const Explanation& about, const sim::Faile
   json.field("step", failure.step);
   json.field("requested_bytes", memory.requested);
   json.field("free_bytes", memory.free);
+  json.field("why", failure.why);
   json.key("held");
   json.begin_array();
   for (std::size_t i = 0; i < kHolders; ++i) {
@@ -156,8 +157,17 @@ std::string tightest_text(const Explanation& about, const sim::FailedAt& failure
   const MemoryReport& memory = failure.memory;
   std::string text = "The tightest moment: with " + format_bytes(memory.pool) + " (ratio " +
                      format_decimal(about.ratio_of(memory.pool), 3) + ") it ends " +
-                     place_of(failure) + ", which asked for " + format_bytes(memory.requested) +
-                     ".\n";
+                     place_of(failure) + ".";
+  if (memory.largest_room < memory.requested) {
+    text += " " + format_bytes(memory.requested) + " were asked for, and at most " +
+            format_bytes(memory.largest_room) + " could be made free in one piece.";
+  } else {
+    text +=
+        " There was room for the " + format_bytes(memory.requested) +
+        " that were asked for, but not for all that had to be computed again for it together: the"
+        " same operators would have run again and again.";
+  }
+  text = wrapped(text);
   Table held;
   held.add_row({"held then", "blocks", "bytes", "share"});
   for (std::size_t i = 0; i < kHolders; ++i) {
@@ -187,8 +197,12 @@ std::string summary_text(const Explanation& about) {
                           format_decimal(about.ratio_of(result.budget), 3) + "): ";
   std::string text = run;
   if (result.is_ok()) {
-    text += "overhead " + format_percent(result.last().overhead()) + " in the last of " +
-            format_count(result.steps.size(), "step") + "; the figures below are of all of them.";
+    text += "overhead " + format_percent(result.last().overhead());
+    if (result.steps.size() > 1) {
+      text += " in the last of " + std::to_string(result.steps.size()) +
+              " steps; the figures below are of all of them";
+    }
+    text += ".";
   } else {
     text += "out of memory " + place_of(*result.failure) +
             "; the figures below are of what was run until then.";

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/commands/shared_options.hpp"
@@ -94,15 +97,25 @@ std::vector<OpTotal> totals_by_op(const sim::Trace& trace) {
   return totals;
 }
 
-std::vector<sim::StorageNumber> largest_storages(const sim::Trace& trace) {
-  std::vector<sim::StorageNumber> numbers;
+// Storages of one size that go by one name.
+struct Alike {
+  std::string name;
+  Bytes bytes = 0;
+  std::size_t count = 0;
+};
+
+std::vector<Alike> largest_storages(const sim::Trace& trace) {
+  const StorageNames names(trace);
+  std::map<std::pair<Bytes, std::string>, std::size_t, std::greater<>> counts;
   for (std::uint32_t i = 0; i < trace.storages().size(); ++i) {
-    numbers.push_back(sim::StorageNumber{i});
+    ++counts[{trace.storages()[i].bytes, names.name(sim::StorageNumber{i})}];
   }
-  std::stable_sort(numbers.begin(), numbers.end(),
-                   [&](auto a, auto b) { return trace.storage(a).bytes > trace.storage(b).bytes; });
-  numbers.resize(std::min(numbers.size(), kMostListed));
-  return numbers;
+  std::vector<Alike> largest;
+  for (const auto& [storage, count] : counts) {
+    if (largest.size() == kMostListed) break;
+    largest.push_back({.name = storage.second, .bytes = storage.first, .count = count});
+  }
+  return largest;
 }
 
 std::string as_json(const LoadedTrace& loaded) {
@@ -133,12 +146,11 @@ std::string as_json(const LoadedTrace& loaded) {
   json.end_array();
   json.key("largest");
   json.begin_array();
-  const StorageNames names(trace);
-  for (const sim::StorageNumber storage : largest_storages(trace)) {
+  for (const Alike& each : largest_storages(trace)) {
     json.begin_object();
-    json.field("storage", sim::index_of(storage));
-    json.field("name", names.name(storage));
-    json.field("bytes", trace.storage(storage).bytes);
+    json.field("name", each.name);
+    json.field("bytes", each.bytes);
+    json.field("count", each.count);
     json.end_object();
   }
   json.end_array();
@@ -173,11 +185,10 @@ std::string as_text(const LoadedTrace& loaded) {
          format_percent(loaded.demand.base_ns > 0 ? total.cost_ns / loaded.demand.base_ns : 0),
          format_bytes(total.made_bytes)});
   }
-  const StorageNames names(trace);
   Table largest;
-  largest.add_row({"largest storages", "bytes"});
-  for (const sim::StorageNumber storage : largest_storages(trace)) {
-    largest.add_row({names.name(storage), format_bytes(trace.storage(storage).bytes)});
+  largest.add_row({"largest storages", "bytes each", "how many"});
+  for (const Alike& each : largest_storages(trace)) {
+    largest.add_row({each.name, format_bytes(each.bytes), std::to_string(each.count)});
   }
   return text + at_peak.text() + "\n" + ops.text() + "\n" + largest.text();
 }

@@ -109,13 +109,13 @@ class MemoryMap {
     svg_.add_text({kMap.x, 34}, title_, "title");
     svg_.add_text({kMap.x, 58},
                   format_percent(ratio) + " of the " + format_bytes(run_.peak) +
-                      " that it would like; policy " + run_.policy + "; " + outcome(),
+                      " that it takes without a budget; policy " + run_.policy + "; " + outcome(),
                   "faint");
     double x = kMap.x;
     const auto add_key = [&](std::string_view css_class, std::string_view label) {
       svg_.add_box({.x = x, .y = 76, .width = 14, .height = 14}, css_class);
       svg_.add_text({x + 20, 88}, label, "");
-      x += 34 + 7.2 * static_cast<double>(label.size());
+      x += 40 + 7.6 * static_cast<double>(label.size());
     };
     for (const Use& use : kUses) add_key(use.css_class, use.label);
     add_key("free", "free");
@@ -246,8 +246,10 @@ class MemoryMap {
       if (x - last < kLeastMarkGap) continue;
       last = x;
       svg_.add_line({x, kMap.y - 8}, {x, kMap.y + kMap.height}, "mark");
-      svg_.add_text({x + 4, kMap.y - 6},
-                    mark.is_step ? "step " + std::to_string(step) : run_.trace.name(mark.text), "");
+      const std::string label =
+          mark.is_step ? "step " + std::to_string(step) : run_.trace.name(mark.text);
+      const bool is_near_end = x > kMap.x + kMap.width - kLeastMarkGap;
+      svg_.add_text({is_near_end ? x - 4 : x + 4, kMap.y - 6}, label, is_near_end ? "end" : "");
     }
   }
 

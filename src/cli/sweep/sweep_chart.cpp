@@ -130,7 +130,7 @@ class SweepChart {
       const std::array<Point, 2> line{{{x, 60}, {x + 24, 60}}};
       svg_.add_polyline(line, css_class);
       svg_.add_text({x + 30, 64}, label, "");
-      x += 54 + 7.2 * static_cast<double>(label.size());
+      x += 60 + 7.6 * static_cast<double>(label.size());
     };
     for (std::size_t i = 0; i < plan().policies.size(); ++i) {
       add_key(class_of('s', i), plan().policies[i]);

@@ -28,8 +28,7 @@ void BlockHistory::on_event(const EngineEvent& event) noexcept {
     case EngineEvent::Kind::kCopiedAside:
       return turn_into_source(event);
     case EngineEvent::Kind::kEvicted:
-      open_[event.block.index()].span.ends_evicted = true;  // kFreed follows
-      return;
+      return evict(event);
     case EngineEvent::Kind::kMoved:
       return move(event);
     case EngineEvent::Kind::kFreed:
@@ -51,6 +50,10 @@ void BlockHistory::begin(const EngineEvent& event) {
 
 void BlockHistory::place(const EngineEvent& event) {
   OpenBlock& open = open_[event.block.index()];
+  open.span.storage = event.token;
+  // A version that is about to be written where it is counts as a Source until the operator is done, and
+  // nobody is told what it is then. It is for what it was for before.
+  if (open.is_placed && event.is_source) return;
   // An operator hands over what it has made when it has run, and a replay is an operator too. What is
   // placed without one in between is memory for what is about to be overwritten.
   const bool was_made_by_replay = was_replay_ && calls_ > open.calls_before;
@@ -59,7 +62,13 @@ void BlockHistory::place(const EngineEvent& event) {
   if (open.is_placed && use != open.span.use) split(open);
   open.is_placed = true;
   open.span.use = use;
-  open.span.storage = event.token;
+}
+
+void BlockHistory::evict(const EngineEvent& event) {
+  BlockSpan& span = open_[event.block.index()].span;
+  span.ends_evicted = true;  // kFreed follows
+  // It came from outside, was overwritten, and could be made again from then on.
+  if (span.use == BlockUse::kSource) span.use = BlockUse::kActivation;
 }
 
 void BlockHistory::turn_into_source(const EngineEvent& event) {

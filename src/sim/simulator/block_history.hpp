@@ -68,6 +68,7 @@ class BlockHistory final : public EngineObserver {
 
   void begin(const EngineEvent& event);
   void place(const EngineEvent& event);
+  void evict(const EngineEvent& event);
   void turn_into_source(const EngineEvent& event);
   void move(const EngineEvent& event);
   void end(const EngineEvent& event);
