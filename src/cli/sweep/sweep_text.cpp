@@ -2,6 +2,7 @@
 
 #include "cli/sweep/sweep_report.hpp"
 #include "cli/text/format.hpp"
+#include "cli/text/joined.hpp"
 #include "cli/text/table.hpp"
 
 namespace coop::cli {
@@ -99,9 +100,12 @@ std::string sweep_text(const Sweep& sweep, const std::vector<Reference>& referen
     table.add_figures("Search time: ms a step spent choosing what to evict", [](const auto& step) {
       return format_decimal(static_cast<double>(step.search_ns) / 1e6, 2);
     });
-    text += headline(loaded) + table.text() + "\n";
+    if (i > 0) text += '\n';
+    text += headline(loaded) + table.text();
   }
-  return text + legend(sweep);
+  const std::string remarks = legend(sweep);
+  if (!remarks.empty()) text += joined({"\n", remarks});
+  return text;
 }
 
 }  // namespace coop::cli
