@@ -26,7 +26,9 @@ test-full: setup ## The same at full size, with a dated report in bench/results/
 bench: setup ## Micro-benchmarks and their table; ARGS="--json FILE" writes it beside
 	@scripts/bench.sh $(ARGS)
 
-docs: build ## Run the commands that the documents show, and write down what they print
+docs:       ## Run the commands that the documents show, and write down what they print
+	@scripts/setup.sh demo
+	@scripts/build.sh release --target coop-sim
 	@scripts/refresh_docs.py
 
 format: setup ## Rewrite the sources in the project's format

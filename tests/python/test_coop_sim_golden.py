@@ -15,8 +15,8 @@ LOGS = Path(os.environ.get("COOP_DTR_LOGS", ROOT / "../shared/traces/dtr"))
 REFERENCE = ROOT / "tests/data/dtr_reference.csv"
 TOLERANCE = 0.01  # of the total time over the time without a budget
 
-# Where we differ today by more than that: by how much at most. To be explained or mended; one that has
-# come within the tolerance fails the test too: take it out.
+# Where we differ today by more than that, and by how much at most. To be explained or mended; one
+# that has come within the tolerance fails the test too: take it out.
 KNOWN_DIFFERENCES = {
     ("tv_densenet121-84", 0.5): 0.02,
     ("tv_densenet121-84", 0.3): 0.02,
