@@ -4,9 +4,7 @@
 
 #include <functional>
 
-namespace CLI {
-class App;
-}
+#include "cli/commands/cli11_forward.hpp"
 
 namespace coop::cli {
 

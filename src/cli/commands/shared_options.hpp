@@ -6,13 +6,10 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/commands/cli11_forward.hpp"
 #include "sim/simulator/demand.hpp"
 #include "sim/simulator/simulator.hpp"
 #include "sim/trace/trace.hpp"
-
-namespace CLI {
-class App;
-}
 
 namespace coop::cli {
 

@@ -14,7 +14,7 @@ std::string attribute(std::string_view name, double value) {
   return joined({" ", name, "=\"", svg_number(value), "\""});
 }
 
-std::string at(Point point) { return attribute("x", point.x) + attribute("y", point.y); }
+std::string position(Point point) { return attribute("x", point.x) + attribute("y", point.y); }
 
 }  // namespace
 
@@ -65,7 +65,7 @@ void Svg::add_element(std::string_view name, std::string_view attributes,
 
 void Svg::add_box(const Box& box, std::string_view css_class, std::string_view tip) {
   const std::string attributes =
-      at({box.x, box.y}) + attribute("width", box.width) + attribute("height", box.height);
+      position({box.x, box.y}) + attribute("width", box.width) + attribute("height", box.height);
   add_element("rect", attributes, css_class, tip);
 }
 
@@ -89,15 +89,16 @@ void Svg::add_dot(Point at, double radius, std::string_view css_class, std::stri
               css_class, tip);
 }
 
-void Svg::add_text(Point where, std::string_view text, std::string_view css_class) {
-  body_ += joined({"<text class=\"", css_class, "\"", at(where), ">", xml_text(text), "</text>\n"});
+void Svg::add_text(Point at, std::string_view text, std::string_view css_class) {
+  body_ +=
+      joined({"<text class=\"", css_class, "\"", position(at), ">", xml_text(text), "</text>\n"});
 }
 
-void Svg::add_upright_text(Point where, std::string_view text, std::string_view css_class) {
+void Svg::add_upright_text(Point at, std::string_view text, std::string_view css_class) {
   const std::string turn =
-      joined({" transform=\"rotate(-90 ", svg_number(where.x), " ", svg_number(where.y), ")\""});
+      joined({" transform=\"rotate(-90 ", svg_number(at.x), " ", svg_number(at.y), ")\""});
   body_ += joined(
-      {"<text class=\"", css_class, "\"", at(where), turn, ">", xml_text(text), "</text>\n"});
+      {"<text class=\"", css_class, "\"", position(at), turn, ">", xml_text(text), "</text>\n"});
 }
 
 void Svg::add_path(std::string_view path, std::string_view css_class) {
@@ -107,8 +108,8 @@ void Svg::add_path(std::string_view path, std::string_view css_class) {
 std::string Svg::finish() const {
   const std::string width = svg_number(width_);
   const std::string height = svg_number(height_);
-  return joined({"<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" viewBox=\"0 0 ", width,
-                 " ", height, "\" width=\"", width, "\" height=\"", height, "\">\n<title>", title_,
+  return joined({R"(<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="0 0 )", width, " ",
+                 height, "\" width=\"", width, "\" height=\"", height, "\">\n<title>", title_,
                  "</title>\n<desc>", description_, "</desc>\n<style>\n", style_, "</style>\n",
                  body_, "</svg>\n"});
 }
