@@ -30,7 +30,7 @@ int run(int argc, char** argv) {
   CLI::App app("Runs recorded programs inside smaller budgets, on memory that is not there.",
                "coop-sim");
   app.set_version_flag("--version", "coop-sim " COOP_VERSION);
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);  // none is refused below, after words that are no command
   app.footer(kExamples);
   Action chosen;
   add_run(app, chosen);
@@ -46,6 +46,7 @@ int run(int argc, char** argv) {
     std::fprintf(stderr, "coop-sim: error: %s\nRun coop-sim --help for help.\n", error.what());
     return kBadInput;
   }
+  if (!chosen) throw InvalidArgument("which command? coop-sim --help lists them");
   return chosen();
 }
 

@@ -14,7 +14,8 @@ AT = ("--policy", "coop", "--ratio", ".5")
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ([], "A subcommand is required"),
+        ([], "which command?"),
+        (["walk"], "not expected: walk"),
         (["run"], "TRACE is required"),
         (["run", RESNET, "--ratio", ".5"], "--policy is required"),
         (["run", RESNET, "--policy", "coop"], "either --ratio or --budget"),
