@@ -27,6 +27,17 @@ function(coop_plugin)
   set_target_properties(${PLUGIN_NAME} PROPERTIES SKIP_BUILD_RPATH ON)
 endfunction()
 
+# coop_program(NAME <target> SOURCES <file>... [LIBS <target>...])
+# A command for people, at the top of the build's folder where they find it.
+function(coop_program)
+  cmake_parse_arguments(PARSE_ARGV 0 PROGRAM "" "NAME" "SOURCES;LIBS")
+  find_package(Threads REQUIRED)
+  add_executable(${PROGRAM_NAME} ${PROGRAM_SOURCES})
+  target_link_libraries(${PROGRAM_NAME} PRIVATE ${PROGRAM_LIBS} CLI11::CLI11 Threads::Threads)
+  target_compile_definitions(${PROGRAM_NAME} PRIVATE "COOP_VERSION=\"${PROJECT_VERSION}\"")
+  set_target_properties(${PROGRAM_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
+endfunction()
+
 # coop_example(NAME <target> SOURCES <file>... [LIBS <target>...])
 function(coop_example)
   cmake_parse_arguments(PARSE_ARGV 0 EXAMPLE "" "NAME" "SOURCES;LIBS")

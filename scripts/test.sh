@@ -17,8 +17,8 @@ declare -A about=(
   [lint]="clang and clang-tidy accept every source file"
   [fuzz]="libFuzzer finds nothing in the readers of traces"
   [bench]="the benchmarks run"
-  [demo]="the demo runs and writes valid JSON"
-  [python]="tests of the Python package, the PyTorch plugin and the scripts"
+  [demo]="the demo runs, draws its pictures and writes valid JSON"
+  [python]="tests of the Python package, the PyTorch plugin, coop-sim and the scripts"
   [faults]="faults seeded in the engine are found by its tests (with --full, or by name)"
 )
 
@@ -82,7 +82,7 @@ stage_bench() {
 
 stage_demo() {
   scripts/build.sh release
-  build/release/examples/coop-engine-demo --json >"$logs/demo.json"
+  scripts/demo.sh --json >"$logs/demo.json"
   .venv/bin/python -m json.tool "$logs/demo.json" >/dev/null
   say "demo: $(wc -c <"$logs/demo.json") bytes of valid JSON"
 }

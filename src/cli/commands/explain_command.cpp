@@ -1,0 +1,266 @@
+// coop-sim explain: what a run paid for, and what keeps the budget from being smaller.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/commands/eviction_tally.hpp"
+#include "cli/commands/result_fields.hpp"
+#include "cli/commands/shared_options.hpp"
+#include "cli/commands/subcommand.hpp"
+#include "cli/storage_names.hpp"
+#include "cli/text/format.hpp"
+#include "cli/text/json.hpp"
+#include "cli/text/table.hpp"
+#include "core/base/bytes.hpp"
+#include "sim/simulator/simulator.hpp"
+#include "sim/simulator/smallest_budget.hpp"
+
+namespace coop::cli {
+namespace {
+
+constexpr std::size_t kMostListed = 10;
+
+struct ExplainOptions {
+  std::string path;
+  TraceOptions trace;
+  WorldOptions world;
+  std::string policy;
+  std::string ratio;
+  bool is_json = false;
+};
+
+struct Explanation {
+  const LoadedTrace& loaded;
+  const std::string& policy;
+  const sim::SimulationResult& result;
+  const EvictionTally& tally;
+  const StorageNames& names;
+  std::optional<sim::SmallestBudget> smallest;
+
+  [[nodiscard]] double ratio_of(Bytes budget) const {
+    return static_cast<double>(budget) / static_cast<double>(loaded.demand.peak_bytes);
+  }
+  // Of the run itself if it did not fit, otherwise of one with a little less than the smallest budget.
+  [[nodiscard]] const sim::FailedAt* tightest() const {
+    if (!result.is_ok()) return &*result.failure;
+    return smallest && smallest->tightest ? &*smallest->tightest : nullptr;
+  }
+};
+
+// --- for programs ---
+
+void write_tally(JsonWriter& json, const Explanation& about) {
+  json.key("evicted");
+  json.begin_array();
+  for (const auto& each : about.tally.evicted()) {
+    json.begin_object();
+    json.field("op", about.tally.name(each.op));
+    json.field("times", each.times);
+    json.field("bytes", each.bytes);
+    json.end_object();
+  }
+  json.end_array();
+  json.key("recomputed");
+  json.begin_array();
+  for (const auto& each : about.tally.recomputed()) {
+    json.begin_object();
+    json.field("op", about.tally.name(each.op));
+    json.field("times", each.times);
+    json.field("ns", each.ns);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void write_tightest(JsonWriter& json, const Explanation& about, const sim::FailedAt& failure) {
+  const MemoryReport& memory = failure.memory;
+  json.key("tightest");
+  json.begin_object();
+  json.field("budget_bytes", memory.pool);
+  json.field("op", failure.op);
+  json.field("event", failure.event);
+  json.field("step", failure.step);
+  json.field("requested_bytes", memory.requested);
+  json.field("free_bytes", memory.free);
+  json.field("why", failure.why);
+  json.key("held");
+  json.begin_array();
+  for (std::size_t i = 0; i < kHolders; ++i) {
+    json.begin_object();
+    json.field("what", describe(static_cast<Holder>(i)));
+    json.field("bytes", memory.held[i].bytes);
+    json.field("blocks", memory.held[i].blocks);
+    json.end_object();
+  }
+  json.end_array();
+  json.key("largest");
+  json.begin_array();
+  for (const LargeBlock& block : memory.largest) {
+    json.begin_object();
+    json.field("name", about.names.name_of_token(block.storage));
+    json.field("what", describe(block.holder));
+    json.field("bytes", block.bytes);
+    json.end_object();
+  }
+  json.end_array();
+  json.end_object();
+}
+
+std::string as_json(const Explanation& about) {
+  JsonWriter json;
+  json.begin_object();
+  write_result_fields(json, about.loaded, about.policy, about.result);
+  write_tally(json, about);
+  json.key("smallest_budget_bytes");
+  if (about.smallest) {
+    json.value(about.smallest->bytes);
+  } else {
+    json.value(std::nullopt);
+  }
+  if (about.tightest() != nullptr) write_tightest(json, about, *about.tightest());
+  json.end_object();
+  return json.finish();
+}
+
+// --- for people ---
+
+std::string share_of(double part, double whole) {
+  return format_percent(whole > 0 ? part / whole : 0);
+}
+
+std::string evicted_text(const EvictionTally& tally) {
+  Bytes all = 0;
+  for (const auto& each : tally.evicted()) all += each.bytes;
+  Table table;
+  table.add_row({"evicted, by the operator that made it", "times", "bytes", "share"});
+  for (const auto& each : first_of(tally.evicted(), kMostListed)) {
+    table.add_row({tally.name(each.op), std::to_string(each.times), format_bytes(each.bytes),
+                   share_of(static_cast<double>(each.bytes), static_cast<double>(all))});
+  }
+  return table.text();
+}
+
+std::string recomputed_text(const EvictionTally& tally) {
+  double all = 0;
+  for (const auto& each : tally.recomputed()) all += each.ns;
+  Table table;
+  table.add_row({"recomputed, by operator", "times", "time", "share"});
+  for (const auto& each : first_of(tally.recomputed(), kMostListed)) {
+    table.add_row({tally.name(each.op), std::to_string(each.times), format_time(each.ns),
+                   share_of(each.ns, all)});
+  }
+  return table.text();
+}
+
+std::string tightest_text(const Explanation& about, const sim::FailedAt& failure) {
+  const MemoryReport& memory = failure.memory;
+  std::string text = "The tightest moment: with " + format_bytes(memory.pool) + " (ratio " +
+                     format_decimal(about.ratio_of(memory.pool), 3) + ") it ends " +
+                     place_of(failure) + ".";
+  if (memory.largest_room < memory.requested) {
+    text += " " + format_bytes(memory.requested) + " were asked for, and at most " +
+            format_bytes(memory.largest_room) + " could be made free in one piece.";
+  } else {
+    text +=
+        " There was room for the " + format_bytes(memory.requested) +
+        " that were asked for, but not for all that had to be computed again for it together: the"
+        " same operators would have run again and again.";
+  }
+  text = wrapped(text);
+  Table held;
+  held.add_row({"held then", "blocks", "bytes", "share"});
+  for (std::size_t i = 0; i < kHolders; ++i) {
+    const Holding& holding = memory.held[i];
+    if (holding.blocks == 0) continue;
+    held.add_row({std::string(describe(static_cast<Holder>(i))), std::to_string(holding.blocks),
+                  format_bytes(holding.bytes),
+                  share_of(static_cast<double>(holding.bytes), static_cast<double>(memory.pool))});
+  }
+  held.add_row({"free", "", format_bytes(memory.free),
+                share_of(static_cast<double>(memory.free), static_cast<double>(memory.pool))});
+  Table largest;
+  largest.set_last_left();
+  largest.add_row({"the largest that could not go", "bytes", "held"});
+  for (const LargeBlock& block : memory.largest) {
+    const std::string name = about.names.name_of_token(block.storage);
+    largest.add_row({name.empty() ? "an output, a workspace or a past version" : name,
+                     format_bytes(block.bytes), std::string(describe(block.holder))});
+  }
+  return text + "\n" + held.text() + "\n" + largest.text();
+}
+
+std::string summary_text(const Explanation& about) {
+  const sim::SimulationResult& result = about.result;
+  const std::string run = about.loaded.name + " with " + about.policy + " in " +
+                          format_bytes(result.budget) + " (ratio " +
+                          format_decimal(about.ratio_of(result.budget), 3) + "): ";
+  std::string text = run;
+  if (result.is_ok()) {
+    text += "overhead " + format_percent(result.last().overhead());
+    if (result.steps.size() > 1) {
+      text += " in the last of " + std::to_string(result.steps.size()) +
+              " steps; the figures below are of all of them";
+    }
+    text += ".";
+  } else {
+    text += "out of memory " + place_of(*result.failure) +
+            "; the figures below are of what was run until then.";
+  }
+  return wrapped(text);
+}
+
+std::string as_text(const Explanation& about) {
+  std::string text = summary_text(about) + "\n" + evicted_text(about.tally) + "\n" +
+                     recomputed_text(about.tally) + "\n";
+  if (about.smallest) {
+    text += "The smallest budget that was found to work: " + format_bytes(about.smallest->bytes) +
+            " (ratio " + format_decimal(about.ratio_of(about.smallest->bytes), 3) + ").\n";
+  } else {
+    text += "No budget that was tried works.\n";
+  }
+  if (about.tightest() != nullptr) text += tightest_text(about, *about.tightest());
+  return text;
+}
+
+int explain(const ExplainOptions& options) {
+  const double ratio = parse_ratio(options.ratio, "--ratio");
+  sim::SimulationOptions simulation = simulation_options(options.world, options.policy);
+  const LoadedTrace loaded = load_trace(options.path, options.trace);
+  simulation.budget = budget_for(loaded, ratio);
+  const StorageNames names(loaded.trace);
+  EvictionTally tally(loaded.trace, names);
+  simulation.engine.observer = &tally;
+  const sim::SimulationResult result = sim::simulate(loaded.trace, simulation);
+  const Explanation about{.loaded = loaded,
+                          .policy = options.policy,
+                          .result = result,
+                          .tally = tally,
+                          .names = names,
+                          .smallest = sim::find_smallest_budget(loaded.trace, simulation)};
+  print(options.is_json ? as_json(about) : as_text(about));
+  return 0;
+}
+
+void declare(CLI::App& app, ExplainOptions& options) {
+  app.add_option("TRACE", options.path, "a trace of ours or a DTR log, plain or gzipped")
+      ->required();
+  add_trace_options(app, options.trace);
+  app.add_option("--policy", options.policy, "what decides; coop-sim policies lists them")
+      ->required();
+  app.add_option("--ratio", options.ratio, "budget / peak memory, such as .5")->required();
+  add_world_options(app, options.world);
+  app.add_flag("--json", options.is_json, "for programs");
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app, Action& chosen) {
+  add_subcommand<ExplainOptions>(
+      app, chosen, "explain",
+      "What was evicted and recomputed most, and what keeps the budget from being smaller.",
+      "coop-sim explain tests/data/h200/resnet50.log.gz --inplace --policy coop --ratio .5",
+      declare, explain);
+}
+
+}  // namespace coop::cli

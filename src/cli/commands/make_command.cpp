@@ -1,0 +1,68 @@
+// coop-sim make: a synthetic network, written as a trace.
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "cli/commands/subcommand.hpp"
+#include "cli/text/format.hpp"
+#include "core/base/bytes.hpp"
+#include "sim/generators/generators.hpp"
+#include "sim/simulator/demand.hpp"
+#include "sim/trace/trace_file.hpp"
+
+namespace coop::cli {
+namespace {
+
+struct MakeOptions {
+  std::string kind;
+  sim::GeneratorOptions generator;
+  std::string path;
+};
+
+int make_trace(const MakeOptions& options) {
+  const sim::Trace trace = sim::generate(options.kind, options.generator);
+  if (options.path.empty()) {
+    print(sim::format_trace(trace));
+    return 0;
+  }
+  sim::write_trace(trace, options.path);
+  const sim::Demand demand = sim::measure_demand(trace);
+  print(options.path + ": " + format_count(trace.step_count(), "step") + ", " +
+        format_count(trace.call_count(), "call") + ", " + format_time(demand.base_ns) + ", peak " +
+        format_bytes(demand.peak_bytes) + "\n");
+  return 0;
+}
+
+std::string kinds() {
+  std::string text = "KIND is one of\n";
+  for (const sim::Generator& each : sim::known_generators()) {
+    text += "  " + std::string(each.name) +
+            std::string(18 - std::min<std::size_t>(each.name.size(), 17), ' ') +
+            std::string(each.summary) + "\n";
+  }
+  return text;
+}
+
+void declare(CLI::App& app, MakeOptions& options) {
+  app.add_option("KIND", options.kind, "what trains; see below")->required();
+  app.add_option("--seed", options.generator.seed, "of its shapes and costs")
+      ->capture_default_str();
+  app.add_option("--steps", options.generator.steps, "training steps")->capture_default_str();
+  app.add_option("--layers", options.generator.layers,
+                 "how deep (or long) it is; without: drawn from the seed");
+  app.add_option("-o,--output", options.path,
+                 "the file; gzipped if it ends in .gz; without: standard output")
+      ->type_name("FILE");
+}
+
+}  // namespace
+
+void add_make(CLI::App& app, Action& chosen) {
+  static const std::string kExample =
+      "coop-sim make transformer --seed 7 --steps 3 -o transformer.trace.gz\n\n" + kinds();
+  add_subcommand<MakeOptions>(app, chosen, "make", "A synthetic network that trains, as a trace.",
+                              kExample.c_str(), declare, make_trace);
+}
+
+}  // namespace coop::cli

@@ -1,0 +1,20 @@
+#pragma once
+
+// What `run` and `sweep` say about one simulation, for programs.
+
+#include <string>
+
+#include "cli/commands/shared_options.hpp"
+#include "cli/text/json.hpp"
+#include "sim/simulator/simulator.hpp"
+
+namespace coop::cli {
+
+// Every field is always there; figures of a step that did not end are null.
+void write_result_fields(JsonWriter& json, const LoadedTrace& loaded, const std::string& policy,
+                         const sim::SimulationResult& result);
+
+// "in aten.mm, step 2", of a simulation that ran out of memory.
+std::string place_of(const sim::FailedAt& failure);
+
+}  // namespace coop::cli

@@ -1,0 +1,173 @@
+// coop-sim run: one trace, one policy, one budget.
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cli/commands/result_fields.hpp"
+#include "cli/commands/shared_options.hpp"
+#include "cli/commands/subcommand.hpp"
+#include "cli/picture/memory_map.hpp"
+#include "cli/picture/picture_file.hpp"
+#include "cli/text/format.hpp"
+#include "cli/text/json.hpp"
+#include "cli/text/table.hpp"
+#include "core/base/errors.hpp"
+#include "sim/simulator/block_history.hpp"
+#include "sim/simulator/simulator.hpp"
+#include "sim/simulator/smallest_budget.hpp"
+
+namespace coop::cli {
+namespace {
+
+struct RunOptions {
+  std::string path;
+  TraceOptions trace;
+  WorldOptions world;
+  std::string policy;
+  std::string ratio;
+  std::string budget;
+  std::string map;
+  bool is_json = false;
+};
+
+// A run that has been made, and the smallest budget if it did not fit.
+struct Run {
+  LoadedTrace loaded;
+  std::string policy;
+  sim::SimulationResult result;
+  std::optional<sim::SmallestBudget> smallest;
+
+  [[nodiscard]] double ratio_of(Bytes budget) const {
+    const Bytes peak = loaded.demand.peak_bytes;
+    return peak == 0 ? 1 : static_cast<double>(budget) / static_cast<double>(peak);
+  }
+};
+
+std::string as_json(const Run& run) {
+  JsonWriter json;
+  json.begin_object();
+  write_result_fields(json, run.loaded, run.policy, run.result);
+  if (!run.result.is_ok()) {
+    json.key("smallest_budget_bytes");
+    if (run.smallest) {
+      json.value(run.smallest->bytes);
+    } else {
+      json.value(std::nullopt);
+    }
+  }
+  json.end_object();
+  return json.finish();
+}
+
+void add_figures(Table& table, const sim::StepResult& step) {
+  const double per_search =
+      step.searches == 0 ? 0
+                         : static_cast<double>(step.search_ns) / static_cast<double>(step.searches);
+  table.add_row({"overhead", format_percent(step.overhead()) + ": " + format_time(step.base_ns) +
+                                 " become " + format_time(step.total_ns())});
+  table.add_row({"fragmentation", format_percent(step.fragmentation) + " of the budget"});
+  table.add_row({"evicted", format_count(step.evictions, "time") + ", " +
+                                format_bytes(step.evicted_bytes) + " in all"});
+  table.add_row({"recomputed", format_count(step.recomputed_calls, "call") + ", " +
+                                   format_time(step.recomputed_ns)});
+  table.add_row({"search time", format_time(static_cast<double>(step.search_ns)) + " in " +
+                                    format_count(step.searches, "search") + ", " +
+                                    format_time(per_search) + " each"});
+}
+
+std::string smallest_budget_text(const Run& run) {
+  if (!run.smallest) return "no budget that was tried fits";
+  return format_bytes(run.smallest->bytes) + " (ratio " +
+         format_decimal(run.ratio_of(run.smallest->bytes), 3) +
+         ") is the smallest that was found to work";
+}
+
+std::string as_text(const Run& run) {
+  Table table;
+  table.set_last_left();
+  table.add_row({"trace", run.loaded.path});
+  table.add_row({"policy", run.policy});
+  table.add_row({"budget", format_bytes(run.result.budget) + " of the " +
+                               format_bytes(run.loaded.demand.peak_bytes) +
+                               " that it needs: ratio " +
+                               format_decimal(run.ratio_of(run.result.budget), 3)});
+  if (run.result.is_ok()) {
+    add_figures(table, run.result.last());
+    if (run.result.steps.size() > 1) {
+      table.add_row({"step", "the last of " + std::to_string(run.result.steps.size())});
+    }
+    return table.text();
+  }
+  table.add_row({"out of memory", place_of(*run.result.failure)});
+  table.add_row({"budget to have", smallest_budget_text(run)});
+  return table.text() + "\n" + wrapped(run.result.failure->why);
+}
+
+Bytes budget_of(const RunOptions& options, const LoadedTrace& loaded) {
+  return options.budget.empty() ? budget_for(loaded, parse_ratio(options.ratio, "--ratio"))
+                                : parse_bytes(options.budget);
+}
+
+// Everything that can be wrong with the options, before anything is read or run.
+void check(const RunOptions& options) {
+  if (options.ratio.empty() == options.budget.empty()) {
+    throw InvalidArgument("how much memory? Give either --ratio or --budget");
+  }
+  if (!options.ratio.empty()) parse_ratio(options.ratio, "--ratio");
+  if (!options.budget.empty()) parse_bytes(options.budget);
+  if (options.map.empty()) return;
+  check_picture_path(options.map);
+  if (options.world.has_no_fragmentation) {
+    throw InvalidArgument("a map shows addresses, which --no-fragmentation does away with");
+  }
+}
+
+int run_trace(const RunOptions& options) {
+  check(options);
+  sim::SimulationOptions simulation = simulation_options(options.world, options.policy);
+  Run run{.loaded = load_trace(options.path, options.trace), .policy = options.policy};
+  simulation.budget = budget_of(options, run.loaded);
+  std::unique_ptr<sim::BlockHistory> history;
+  if (!options.map.empty()) {
+    history = std::make_unique<sim::BlockHistory>(run.loaded.trace);
+    simulation.engine.observer = history.get();
+  }
+  run.result = sim::simulate(run.loaded.trace, simulation);
+  if (!run.result.is_ok()) run.smallest = sim::find_smallest_budget(run.loaded.trace, simulation);
+  if (history) {
+    const Picture map = draw_memory_map(*history, {.trace = run.loaded.trace,
+                                                   .name = run.loaded.name,
+                                                   .policy = run.policy,
+                                                   .result = run.result,
+                                                   .peak = run.loaded.demand.peak_bytes});
+    write_picture(options.map, map, as_text(run));
+  }
+  print(options.is_json ? as_json(run) : as_text(run));
+  return 0;
+}
+
+void declare(CLI::App& app, RunOptions& options) {
+  app.add_option("TRACE", options.path, "a trace of ours or a DTR log, plain or gzipped")
+      ->required();
+  add_trace_options(app, options.trace);
+  app.add_option("--policy", options.policy, "what decides; coop-sim policies lists them")
+      ->required();
+  app.add_option("--ratio", options.ratio, "budget / peak memory, such as .5");
+  app.add_option("--budget", options.budget, "the budget itself, such as 8GiB");
+  add_world_options(app, options.world);
+  app.add_option("--map", options.map, "draw addresses against time: FILE.svg or FILE.html")
+      ->type_name("FILE");
+  app.add_flag("--json", options.is_json, "for programs");
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Action& chosen) {
+  add_subcommand<RunOptions>(
+      app, chosen, "run", "One trace inside one budget: what it costs.",
+      "coop-sim run tests/data/h200/bert_large.log.gz --inplace --policy coop --ratio .5", declare,
+      run_trace);
+}
+
+}  // namespace coop::cli

@@ -1,0 +1,53 @@
+#pragma once
+
+// Options that several subcommands have, and what they are turned into.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/commands/cli11_forward.hpp"
+#include "sim/simulator/demand.hpp"
+#include "sim/simulator/simulator.hpp"
+#include "sim/trace/trace.hpp"
+
+namespace coop::cli {
+
+// --- which trace ---
+
+struct TraceOptions {
+  std::string format;  // empty: guessed from what is in the file
+  bool is_in_place = false;
+};
+void add_trace_options(CLI::App& app, TraceOptions& options);
+
+struct LoadedTrace {
+  std::string path;  // as it was given
+  std::string name;  // the file's, without folders and endings
+  sim::Trace trace;
+  sim::Demand demand;
+};
+// Throws sim::TraceError.
+LoadedTrace load_trace(const std::string& path, const TraceOptions& options);
+
+// --- in which world ---
+
+struct WorldOptions {
+  std::size_t steps = 0;  // 0: as many as the trace has
+  bool has_no_fragmentation = false;
+};
+void add_world_options(CLI::App& app, WorldOptions& options);
+
+// Throws InvalidArgument for a policy that is not there or not for this world.
+sim::SimulationOptions simulation_options(const WorldOptions& world, const std::string& policy);
+
+// --- how much memory ---
+
+// Budget over peak, more than 0. Throws InvalidArgument, naming `option`.
+double parse_ratio(std::string_view text, std::string_view option);
+// The same for a list; what comes again is left out.
+std::vector<double> parse_ratios(const std::vector<std::string>& texts, std::string_view option);
+// Throws InvalidArgument if it is no size for a pool.
+Bytes budget_for(const LoadedTrace& loaded, double ratio);
+
+}  // namespace coop::cli

@@ -1,0 +1,66 @@
+// coop-sim: what would a recorded program cost inside a smaller budget?
+//
+// Exit codes: 0 done (a program that does not fit is a result), 2 bad input, 3 a bug in coop,
+// 130 interrupted.
+
+#include <cstdio>
+#include <exception>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/commands/commands.hpp"
+#include "core/base/errors.hpp"
+
+namespace coop::cli {
+namespace {
+
+constexpr int kBadInput = 2;
+constexpr int kBug = 3;
+
+constexpr const char* kExamples = R"(Examples:
+  coop-sim info tests/data/h200/resnet50.log.gz
+  coop-sim run tests/data/h200/resnet50.log.gz --inplace --policy coop --ratio .5 --map map.html
+  coop-sim sweep tests/data/h200/*.log.gz --inplace --policies coop,dtr --ratios .8,.6,.4
+  coop-sim explain tests/data/h200/resnet50.log.gz --inplace --policy coop --ratio .5
+  coop-sim make transformer --seed 7 -o transformer.trace.gz
+
+`coop-sim COMMAND --help` says more. docs/simulator.md has the definitions.)";
+
+int run(int argc, char** argv) {
+  CLI::App app("Runs recorded programs inside smaller budgets, on memory that is not there.",
+               "coop-sim");
+  app.set_version_flag("--version", "coop-sim " COOP_VERSION);
+  app.require_subcommand(0, 1);  // none is refused below, after words that are no command
+  app.footer(kExamples);
+  Action chosen;
+  add_run(app, chosen);
+  add_sweep(app, chosen);
+  add_explain(app, chosen);
+  add_info(app, chosen);
+  add_make(app, chosen);
+  add_policies(app, chosen);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    std::fprintf(stderr, "coop-sim: error: %s\nRun coop-sim --help for help.\n", error.what());
+    return kBadInput;
+  }
+  if (!chosen) throw InvalidArgument("which command? coop-sim --help lists them");
+  return chosen();
+}
+
+}  // namespace
+}  // namespace coop::cli
+
+int main(int argc, char** argv) {
+  try {
+    return coop::cli::run(argc, argv);
+  } catch (const coop::InternalError& error) {
+    std::fprintf(stderr, "coop-sim: this is a bug in coop: %s\n", error.what());
+    return coop::cli::kBug;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "coop-sim: error: %s\n", error.what());
+    return coop::cli::kBadInput;
+  }
+}

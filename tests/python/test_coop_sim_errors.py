@@ -1,0 +1,131 @@
+"""Bad input: one line that says what is wrong and where, exit code 2, nothing on stdout."""
+
+import gzip
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+RESNET = "tests/data/h200/resnet50.log.gz"
+AT = ("--policy", "coop", "--ratio", ".5")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ([], "which command?"),
+        (["walk"], "not expected: walk"),
+        (["run"], "TRACE is required"),
+        (["run", RESNET, "--ratio", ".5"], "--policy is required"),
+        (["run", RESNET, "--policy", "coop"], "either --ratio or --budget"),
+        (["run", RESNET, *AT, "--budget", "8GiB"], "either --ratio or --budget"),
+        (["run", RESNET, *AT, "--nonsense"], "--nonsense"),
+        (["run", RESNET, *AT, "--steps", "0"], "--steps: Value 0 not in range"),
+        (["run", RESNET, *AT, "--steps", "many"], "--steps"),
+        (["run", RESNET, *AT, "--format", "xml"], "--format: xml not in {coop,dtr}"),
+        (["run", RESNET, "--policy", "coop", "--budget", "8 GiBs"], "unknown unit 'GiBs'"),
+        (["run", RESNET, "--policy", "coop", "--budget", "0"], "a pool of 0 bytes"),
+        (["run", RESNET, "--policy", "coop", "--budget", "9TiB"], "cannot be made"),
+        (["run", RESNET, "--policy", "oracle", "--ratio", ".5"], "there are coop, coop-paper, dtr"),
+        (["run", RESNET, *AT, "--no-fragmentation"], "means nothing with --no-fragmentation"),
+        (
+            ["run", RESNET, *AT, "--map", "map.png"],
+            "map.png: pictures are written as .svg",
+        ),
+        (["run", RESNET, *AT, "--map", "/nowhere/map.svg"], "/nowhere/map.svg: No such file"),
+        (["explain", RESNET, "--policy", "coop", "--ratio", "0"], "--ratio 0: a ratio is"),
+        (["sweep", RESNET, "--policies", "coop,oracle", "--ratios", ".5"], "no policy 'oracle'"),
+        (["sweep", RESNET, "--policies", "coop", "--ratios", ".5,-1"], "--ratios -1: a ratio is"),
+        (["sweep", RESNET, "--policies", "coop", "--ratios", ".5", "--jobs", "0"], "--jobs"),
+        (["sweep", RESNET, "--policies", "coop", "--ratios", ".5", "--plot", "x"], "x: pictures"),
+        (["make", "perceptron"], "there is no network 'perceptron'; there are: chain"),
+        (["make", "chain", "--steps", "0"], "runs for 1 to 100000 steps"),
+        (["make", "chain", "-o", "/nowhere/x"], "/nowhere/x: No such file or directory"),
+    ],
+)
+def test_bad_arguments(coop_sim, arguments, says):
+    assert says in coop_sim.refuses(*arguments)
+
+
+@pytest.mark.parametrize(
+    "ratio", ["0", "-0", "-1", "-.5", "nan", "inf", "1e400", "80", "half", ".5x"]
+)
+def test_bad_ratios(coop_sim, ratio):
+    assert f"--ratio {ratio}: a ratio is budget / peak" in coop_sim.refuses(
+        "run", RESNET, "--policy", "coop", "--ratio", ratio
+    )
+
+
+HEADER = "coop-trace 1\n"
+DTR_START = '{"INSTRUCTION": "ANNOTATE", "ANNOTATION": "START"}\n'
+BROKEN = {
+    "empty": (b"", "FILE: the file is empty"),
+    "not a trace": (b"hello\n", "FILE:1: not a trace"),
+    "version": (b"coop-trace 9\n", "FILE:1: "),
+    "cut off": (HEADER.encode() + b"source 0 4096\n", "FILE: "),
+    "within a line": (HEADER.encode() + b"source 0 40", "FILE:2: the file ends within this line"),
+    "unknown instruction": (HEADER.encode() + b"jump 0\n", "FILE:2: unknown instruction 'jump'"),
+    "missing field": (HEADER.encode() + b"source 0\n", "FILE:2: the line has no"),
+    "negative size": (HEADER.encode() + b"source 0 -5\n", "FILE:2: "),
+    "enormous size": (HEADER.encode() + b"source 0 99999999999999\n", "FILE:2: "),
+    "unknown storage": (HEADER.encode() + b"release 7\n", "FILE:2: "),
+    "released twice": (HEADER.encode() + b"source 0 8\nrelease 0\nrelease 0\n", "FILE:4: "),
+    "DTR: not JSON": (DTR_START.encode() + b"{nonsense}\n", "FILE:2: "),
+    "DTR: cut off": (DTR_START.encode() + b'{"INSTRUCTION": "CA', "FILE:2: "),
+    "DTR: unknown": (DTR_START.encode() + b'{"INSTRUCTION": "JUMP"}\n', "FILE:2: "),
+    "DTR: missing field": (DTR_START.encode() + b'{"INSTRUCTION": "CALL"}\n', "FILE:2: field"),
+    "not gzip inside": (b"\x1f\x8b broken", "FILE: broken gzip"),
+    "gzip cut off": (gzip.compress(b"coop-trace 1\n" * 1000)[:40], "FILE: broken gzip"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_broken_files(coop_sim, tmp_path, case):
+    content, says = BROKEN[case]
+    path = tmp_path / "trace"
+    path.write_bytes(content)
+    says = says.replace("FILE", str(path))
+    assert coop_sim.refuses("run", path, *AT, "--json").startswith(says)
+    assert coop_sim.refuses("info", path, "--json").startswith(says)
+    sweep = ("sweep", RESNET, path, "--policies", "coop", "--ratios", ".5", "--json")
+    assert coop_sim.refuses(*sweep).startswith(says)
+
+
+def test_files_that_are_not_there(coop_sim, tmp_path):
+    assert "is a directory, not a file" in coop_sim.refuses("info", tmp_path)
+    assert "No such file or directory" in coop_sim.refuses("info", tmp_path / "nothing")
+
+
+def test_a_trace_that_needs_nothing_has_no_ratio(coop_sim, tmp_path):
+    path = tmp_path / "nothing.trace"
+    path.write_text("coop-trace 1\nend 0\n")
+    assert "no size for a pool" in coop_sim.refuses("run", path, *AT)
+    assert coop_sim.json("run", path, "--policy", "coop", "--budget", "1MiB")["status"] == "ok"
+    assert coop_sim.json("info", path)["calls"] == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", ": has no figures"),
+        ("ours,x,.5,1\n", ":1: the header is missing"),
+        ("reference,trace,ratio,time\nours,x,.5\n", ":2: four fields are wanted"),
+        ("reference,trace,ratio,time\nours,x,half,1\n", ":2: the ratio 'half' is not a number"),
+        ("reference,trace,ratio,time\nours,x,.5,-1\n", ":2: the time '-1' is negative"),
+    ],
+)
+def test_broken_references(coop_sim, tmp_path, text, says):
+    path = tmp_path / "reference.csv"
+    path.write_text(text)
+    sweep = ("sweep", RESNET, "--policies", "coop", "--ratios", ".5", "--reference", path)
+    assert coop_sim.refuses(*sweep).startswith(f"{path}{says}")
+
+
+def test_output_that_cannot_be_written(coop_sim):
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [coop_sim.program, "policies"], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 2
+    assert "could not be written" in done.stderr

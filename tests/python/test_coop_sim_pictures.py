@@ -1,0 +1,50 @@
+"""Memory maps."""
+
+import pytest
+from coop_sim_checks import BILSTM, RESNET, check_picture, texts
+
+
+@pytest.mark.parametrize("ending", ["svg", "html"])
+def test_memory_map(coop_sim, small_trace, tmp_path, ending):
+    path = tmp_path / f"map.{ending}"
+    coop_sim.text("run", small_trace, "--policy", "coop", "--ratio", ".7", "--map", path)
+    svg = check_picture(path)
+    said = texts(svg)
+    for label in ("address (", "time (", "long-lived", "computed again", "free", "step 1"):
+        assert label in said
+    classes = {element.get("class") for element in svg.iter()}
+    assert {"block source", "block activation", "evicted-bar", "returned-bar"} <= classes
+
+
+def test_memory_map_of_a_long_trace_stays_small(coop_sim, tmp_path):
+    path = tmp_path / "map.svg"
+    coop_sim.text(
+        "run", BILSTM, "--inplace", "--policy", "coop", "--ratio", ".4", "--steps", 5, "--map", path
+    )
+    check_picture(path)
+    assert path.stat().st_size < 1_000_000
+
+
+def test_memory_map_of_a_run_that_does_not_fit(coop_sim, tmp_path):
+    path = tmp_path / "map.svg"
+    coop_sim.text("run", RESNET, "--inplace", "--policy", "coop", "--ratio", ".1", "--map", path)
+    assert "runs out of memory where the map ends" in texts(check_picture(path))
+
+
+def test_pictures_are_the_same_every_time(coop_sim, small_trace, tmp_path):
+    paths = [tmp_path / "one.svg", tmp_path / "two.svg"]
+    for path in paths:
+        coop_sim.text("run", small_trace, "--policy", "dte", "--ratio", ".7", "--map", path)
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
+def test_names_of_all_kinds_stand_in_pictures(coop_sim, tmp_path):
+    trace = tmp_path / "odd <&> \N{SNOWMAN}.trace"
+    trace.write_bytes(
+        b'coop-trace 1\nname 1 a<b>&"c"\xff\nsource 0 4096 1\nstep\n'
+        b"call 1 0 5 reads 0 makes 1:1048576\nend 3\n"
+    )
+    path = tmp_path / "map.html"
+    at = ("run", trace, "--policy", "coop", "--ratio", "1.5", "--map", path)
+    assert coop_sim.json(*at)["trace"] == str(trace)
+    assert "odd <&> \N{SNOWMAN}" in texts(check_picture(path))
