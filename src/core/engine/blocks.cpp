@@ -146,19 +146,23 @@ void Engine::publish(ValueId id) noexcept {
 bool Engine::reprice(ValueId id) noexcept {
   const Value& value = graph_.values()[id];
   if (value.is_source()) return false;
-  if (value.wanted > 0) pool_.touch(value.block, now_);
+  if (value.wanted > 0 && is_replay_in_circles_) pool_.touch(value.block, now_);
   return pool_.set_cost(value.block, asking_price(value));
 }
 
-// What a running replay is still going to read is the last to go. When it is read is known, and the sooner
-// that is, the dearer it must be: were the next to be read to go for one that is read later, the replay
-// would run in circles.
+// What a running replay is still going to read is the last to go, the more so the sooner it is read. Where
+// that does not help and the replay runs in circles, nothing else counts any more: were the next to be read
+// to go for what is read later, it would never end.
 double Engine::asking_price(const Value& value) noexcept {
-  constexpr double kWanted = 1e15;
   if (value.wanted == 0) return cost_of(value);
+  constexpr double kWanted = 1e3;
+  constexpr double kWantedNow = 1e6;
+  constexpr double kAllThatCounts = 1e15;
   const std::uint64_t calls_until = value.wanted_by - std::min(value.wanted_by, replay_at_);
   const double distance = static_cast<double>(calls_until) + 1;
-  return kWanted / (distance * distance);
+  const double nearness = 1 / (distance * distance);
+  if (is_replay_in_circles_) return kAllThatCounts * nearness;
+  return cost_of(value) * (kWanted + kWantedNow * nearness);
 }
 
 void Engine::enter_region(ValueId id) noexcept {

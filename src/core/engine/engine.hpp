@@ -226,6 +226,7 @@ class Engine final : private BlockOwner, private GraphListener {
   double now_ = 0;
   std::uint64_t replays_begun_ = 0;
   std::uint64_t replay_at_ = 0;  // sequence of the Call that is run again
+  bool is_replay_in_circles_ = false;
   std::uint64_t walks_begun_ = 0;
   bool keeps_regions_ = false;      // from the first search on
   bool have_costs_fallen_ = false;  // since the last search

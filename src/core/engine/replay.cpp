@@ -14,6 +14,7 @@ Replay::Replay(Engine& engine, std::span<const ValueId> targets, std::vector<Blo
       pins_(pins),
       number_(++engine.replays_begun_) {
   held_.reserve(targets.size());
+  engine.is_replay_in_circles_ = false;
   pins_.reserve(pins_.size() + targets.size());
 }
 
@@ -210,7 +211,12 @@ struct Replay::Held {
 
 void Replay::run_call(CallId call_id) {
   Call& call = graph_.calls()[call_id];
-  if (++call.runs > engine_.options_.most_runs) {
+  constexpr std::uint32_t kRunsInCircles = 3;
+  if (++call.runs == kRunsInCircles) {
+    engine_.is_replay_in_circles_ = true;
+    engine_.have_costs_fallen_ = true;
+  }
+  if (call.runs > engine_.options_.most_runs) {
     Bytes bytes = 0;
     graph_.for_each_output(call, [&](ValueId, const Value& value) { bytes += value.bytes; });
     throw OutOfMemory(
