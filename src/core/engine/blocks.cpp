@@ -4,6 +4,7 @@
 
 #include "core/base/check.hpp"
 #include "core/engine/engine.hpp"
+#include "core/lineage/missing.hpp"
 
 namespace coop {
 
@@ -121,11 +122,12 @@ void Engine::call_goes(CallId /*id*/, const Call& call) noexcept {
 
 // --- what it would cost ---
 
-// To make it again, with all that is evicted around it: what it is made from would have to come first, and
-// what is made from it cannot come back without it.
+// To make it again, with what is evicted around it: what it is made from would have to come first, and what
+// is made from it cannot come back without it.
 double Engine::cost_of(const Value& value) noexcept {
   const double own = graph_.calls()[value.producer].cost;
-  if (regions_.node_count() == 0) return own;
+  if (!has_searched_) return own;
+  if (!keeps_regions()) return own + cost_of_missing(graph_, value, ++walks_begun_);
   EvictedRegions::Sum around(regions_);
   graph_.for_each_neighbour(value, [&](const Value& other) { around.add(other.region); });
   return own + around.cost();
@@ -167,15 +169,15 @@ double Engine::asking_price(const Value& value) noexcept {
 
 void Engine::enter_region(ValueId id) noexcept {
   Value& value = graph_.values()[id];
-  if (!keeps_regions_ || value.is_source()) return;
+  if (!has_searched_ || !keeps_regions() || value.is_source()) return;
   value.region = regions_.add(graph_.calls()[value.producer].cost);
   graph_.for_each_neighbour(value,
                             [&](const Value& other) { regions_.join(value.region, other.region); });
 }
 
 // Until something must be evicted, nobody asks what it would cost.
-void Engine::begin_regions() {
-  keeps_regions_ = true;
+void Engine::begin_pricing() {
+  has_searched_ = true;
   graph_.values().for_each([&](ValueId id, const Value& value) {
     if (!value.is_resident()) enter_region(id);
   });
@@ -190,8 +192,12 @@ void Engine::leave_region(ValueId id) noexcept {
   have_costs_fallen_ = true;
 }
 
+bool Engine::keeps_regions() const {
+  return policy_.traits().surroundings == Surroundings::kRegions;
+}
+
 void Engine::prepare_search() {
-  if (!keeps_regions_) begin_regions();
+  if (!has_searched_) begin_pricing();
   if (!have_costs_fallen_) return;
   have_costs_fallen_ = false;
   for (const Chunk* chunk : pool_.order().chunks()) {

@@ -181,7 +181,8 @@ class Engine final : private BlockOwner, private GraphListener {
   bool reprice(ValueId id) noexcept;
   [[nodiscard]] double asking_price(const Value& value) noexcept;
   [[nodiscard]] double cost_of(const Value& value) noexcept;
-  void begin_regions();
+  void begin_pricing();
+  [[nodiscard]] bool keeps_regions() const;
   void enter_region(ValueId id) noexcept;
   void leave_region(ValueId id) noexcept;
   [[nodiscard]] Token token_of(ValueId id) const noexcept;
@@ -228,7 +229,7 @@ class Engine final : private BlockOwner, private GraphListener {
   std::uint64_t replay_at_ = 0;  // sequence of the Call that is run again
   bool is_replay_in_circles_ = false;
   std::uint64_t walks_begun_ = 0;
-  bool keeps_regions_ = false;      // from the first search on
+  bool has_searched_ = false;       // before that, nobody asks what things cost
   bool have_costs_fallen_ = false;  // since the last search
   std::vector<ValueId> value_of_;   // by BlockId::index(); none: workspace, or not yet handed over
   std::vector<ValueId> orphans_;    // Sources that lost their storage

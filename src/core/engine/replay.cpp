@@ -310,6 +310,7 @@ void Replay::deliver(CallId call_id, std::span<const BlockId> outputs) {
       continue;
     }
     engine_.place(receiver, block);
+    engine_.have_costs_fallen_ = true;
     const Value& value = graph_.values()[receiver];
     if (value.is_current) engine_.world_.attach(graph_.storages()[value.storage].token, block);
     if (value.is_target) keep(value);

@@ -21,12 +21,19 @@ struct Request {
   double now = 0;  // on the clock on which blocks were touched, in nanoseconds
 };
 
+// What beside a block's own cost counts as the price of losing it.
+enum class Surroundings : std::uint8_t {
+  kRegions,  // everything evicted that is connected with it, as DTR has it: quick, and too much
+  kMissing,  // what would have to be made first, and what cannot be made without it
+};
+
 struct PolicyTraits {
   std::string_view name;
   std::string_view summary;
   Fit fit = Fit::kFromEnds;
   bool keeps_cheap_apart = false;      // cheap blocks go to the other end
   bool keeps_long_lived_left = false;  // room for long-lived blocks is made at the left end
+  Surroundings surroundings = Surroundings::kRegions;
 };
 
 struct PolicyOptions {

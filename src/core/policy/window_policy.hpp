@@ -1,6 +1,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <optional>
 
 #include "core/policy/policy.hpp"
@@ -12,7 +14,10 @@ namespace coop {
 template <Score S>
 class WindowPolicy final : public Policy {
  public:
-  using Policy::Policy;
+  // Whether what a window frees beyond the request counts in its favour.
+  enum class Excess : std::uint8_t { kWasted, kCredited };
+  explicit WindowPolicy(const PolicyTraits& traits, Excess excess = Excess::kWasted)
+      : Policy(traits), excess_(excess) {}
 
   [[nodiscard]] bool needs_addresses() const override { return true; }
   void choose_victims(const Pool& pool, const Request& request,
@@ -24,17 +29,31 @@ class WindowPolicy final : public Policy {
     if (traits().keeps_long_lived_left && request.placement == Placement::kLongLived) {
       const Grains limit =
           pool.long_lived_limit() + std::min(grains, order.total() - pool.long_lived_limit());
-      window = cheapest_window(order, grains, request.now, S{}, search_, limit);
+      window = cheapest_window(order, grains, request.now, S{}, search_, limit, price_);
     }
-    if (!window) window = cheapest_window(order, grains, request.now, S{}, search_);
+    constexpr Grains kNoLimit = std::numeric_limits<Grains>::max();
+    if (!window) {
+      window = cheapest_window(order, grains, request.now, S{}, search_, kNoLimit, price_);
+    }
     if (!window) return;
+    if (excess_ == Excess::kCredited) note_price(*window);
     for_each_piece(order, window->extent, [&](const Chunk& chunk, int slot) {
       if (!chunk.is_hole(slot)) victims.push_back(pool.id_of(chunk.block_at(slot)));
     });
   }
 
  private:
+  // A grain is worth what grains have cost lately. A window that is out of the ordinary (all that is left is
+  // wanted by a replay) says little about the next.
+  void note_price(const Window& window) {
+    constexpr double kMostRise = 2;
+    const double paid = window.cost / static_cast<double>(window.extent.size());
+    price_ = price_ > 0 ? (price_ + std::min(paid, kMostRise * price_)) / 2 : paid;
+  }
+
   WindowSearch search_;
+  Excess excess_;
+  double price_ = 0;  // of a grain
 };
 
 }  // namespace coop

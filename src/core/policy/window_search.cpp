@@ -52,14 +52,17 @@ std::size_t pieces_to(Grains reach, const Grains* begin) {
 
 }  // namespace
 
-void WindowSearch::begin(const AddressOrder& order, Grains request, Grains limit) {
+void WindowSearch::begin(const AddressOrder& order, Grains request, Grains limit, double credit) {
   request_ = request;
   limit_ = limit;
+  credit_ = credit;
+  largest_ = 0;
   pieces_ = 0;
   run_begin_ = 0;
   left_ = 0;
   summed_ = 0;
-  best_cost_ = std::numeric_limits<double>::infinity();
+  best_value_ = std::numeric_limits<double>::infinity();
+  bound_ = std::numeric_limits<double>::infinity();
   best_ = {};
   const std::size_t room = order.piece_count() + Chunk::kCapacity + kHalf + 1;
   if (sum_.size() < room) {  // the last to grow: one that could not left the others longer
@@ -81,9 +84,9 @@ void WindowSearch::begin(const AddressOrder& order, Grains request, Grains limit
 std::uint64_t WindowSearch::dividing(const Chunk& chunk, std::size_t first) const {
   // A window of many pieces costs more than any one of them: not worth looking.
   if (is_long_) return chunk.fixed;
-  // No float below the best cost may count as above it.
-  auto limit = static_cast<float>(best_cost_);
-  if (limit < best_cost_) limit *= 1.0F + std::numeric_limits<float>::epsilon();
+  // No float below the bound may count as above it.
+  auto limit = static_cast<float>(bound_);
+  if (limit < bound_) limit *= 1.0F + std::numeric_limits<float>::epsilon();
   const std::uint64_t bits = at_least(&score_[first], limit) |
                              std::uint64_t{at_least(&score_[first + kHalf], limit)} << kHalf;
   return bits | chunk.fixed;
@@ -94,6 +97,12 @@ void WindowSearch::add(const Chunk& chunk) {
   const auto count = static_cast<std::size_t>(chunk.count);
   std::memcpy(&begin_[first], chunk.begin.data(), (count + 1) * sizeof(Grains));
   pieces_ += count;
+  if (credit_ > 0) {
+    for (std::size_t i = 0; i < count; ++i) {
+      largest_ = std::max(largest_, chunk.begin[i + 1] - chunk.begin[i]);
+    }
+    bound_ = best_value_ + credit_ * static_cast<double>(largest_);
+  }
   std::fill_n(&begin_[pieces_ + 1], kHalf, std::numeric_limits<Grains>::max());  // for pieces_to
 
   // Runs of pieces between those that divide. Most are too short, and then this loop is all there is to
@@ -179,9 +188,9 @@ std::size_t WindowSearch::look_at_groups(std::size_t left, std::size_t right, st
     const std::size_t group_end = std::min(last, right + group - 1);
     const Grains reach = begin_[group_end] - request_;
     const std::size_t group_left = left;
-    if (sum_[left] > kSumLimit * best_cost_) restart_sum(left, summed_);
+    if (sum_[left] > kSumLimit * bound_) restart_sum(left, summed_);
     left += pieces_to(reach, &begin_[left + 1]);
-    if (at_least_between(left, right) < best_cost_) look(group_left, right, group_end);
+    if (at_least_between(left, right) < bound_) look(group_left, right, group_end);
     right = group_end + 1;
   }
   return left;
@@ -191,20 +200,24 @@ void WindowSearch::look_closely(std::size_t left, std::size_t first, std::size_t
   for (std::size_t right = first; right <= last; ++right) {
     const Grains reach = begin_[right] - request_;
     while (begin_[left + 1] <= reach) ++left;
-    if (at_least_between(left, right) >= best_cost_) continue;
+    if (at_least_between(left, right) >= bound_) continue;
     double cost = sum_[right] - sum_[left];
     if (sum_[left] > kSumLimit * cost) {  // a difference of which nothing is certain
       restart_sum(left, summed_);
       cost = sum_[right];
     }
-    if (!(cost < best_cost_)) continue;
+    const Grains excess = begin_[right] - begin_[left] - request_;
+    const double value = cost - credit_ * static_cast<double>(excess);
+    if (!(value < best_value_)) continue;
+    best_value_ = value;
+    bound_ = value + credit_ * static_cast<double>(largest_);
     best_cost_ = cost;
     best_ = {begin_[left], begin_[right]};
   }
 }
 
 std::optional<Window> WindowSearch::best() const {
-  if (std::isinf(best_cost_)) return std::nullopt;
+  if (std::isinf(best_value_)) return std::nullopt;
   return Window{best_, best_cost_};
 }
 

@@ -1,0 +1,67 @@
+#include "core/lineage/missing.hpp"
+
+#include <array>
+#include <cstddef>
+#include <utility>
+
+namespace coop {
+namespace {
+
+// Values that were met and not yet looked at. What does not fit is left out: the cost is high by then.
+class Frontier {
+ public:
+  void add(ValueId id) {
+    if (count_ < ids_.size()) ids_[count_++] = id;
+  }
+  [[nodiscard]] bool is_empty() const { return count_ == 0; }
+  ValueId take() { return ids_[--count_]; }
+
+ private:
+  std::array<ValueId, 128> ids_{};
+  std::size_t count_ = 0;
+};
+
+constexpr int kMostLookedAt = 128;
+
+// visit(ValueId, const Value&, Frontier&) for everything missing that is reached, once each.
+template <typename Visit>
+void for_each_missing(Graph& graph, Frontier& frontier, std::uint64_t walk, const Visit& visit) {
+  for (int left = kMostLookedAt; left > 0 && !frontier.is_empty(); --left) {
+    Value& value = graph.values()[frontier.take()];
+    if (value.is_resident() || value.is_source()) continue;
+    if (std::exchange(value.seen_by, walk) == walk) continue;
+    visit(value);
+  }
+}
+
+}  // namespace
+
+double cost_of_missing(Graph& graph, const Value& value, std::uint64_t walk) noexcept {
+  double cost = 0;
+  Frontier frontier;
+  const auto add_inputs = [&](const Value& of) {
+    graph.for_each_input(graph.calls()[of.producer],
+                         [&](const Edge& edge) { frontier.add(edge.value); });
+  };
+  add_inputs(value);
+  for_each_missing(graph, frontier, walk, [&](const Value& before) {
+    cost += graph.calls()[before.producer].cost;
+    add_inputs(before);
+  });
+
+  frontier = {};
+  const auto add_results = [&](const Value& of) {
+    graph.for_each_reader(of, [&](const Edge& edge) {
+      graph.for_each_output(graph.calls()[edge.call],
+                            [&](ValueId made, const Value&) { frontier.add(made); });
+    });
+  };
+  add_results(value);
+  for_each_missing(graph, frontier, walk, [&](const Value& after) {
+    if (after.is_current) cost += graph.calls()[after.producer].cost;
+    add_results(after);
+  });
+  return cost;
+}
+
+}  // namespace coop
