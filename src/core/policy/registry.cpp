@@ -14,8 +14,8 @@ struct Entry {
 };
 
 constexpr std::array kEntries{
-#define COOP_POLICY(maker, name, fit, cheap_apart, long_lived_left, surroundings, summary)       \
-  Entry{{name, summary, Fit::fit, cheap_apart, long_lived_left, Surroundings::surroundings},     \
+#define COOP_POLICY(maker, name, fit, cheap_apart, long_lived_left, surroundings, summary)   \
+  Entry{{name, summary, Fit::fit, cheap_apart, long_lived_left, Surroundings::surroundings}, \
         make_##maker},
 #include "core/policy/policies.inc"
 #undef COOP_POLICY

@@ -79,7 +79,7 @@ class WindowSearch {
   std::size_t left_ = 0;       // left end for the last right end that was looked at
   std::size_t summed_ = 0;     // sum_ is good from the run's begin up to here
   double credit_ = 0;
-  Grains largest_ = 0;  // piece that was seen
+  Grains largest_ = 0;                                           // piece that was seen
   double best_value_ = std::numeric_limits<double>::infinity();  // cost less credit
   double bound_ = std::numeric_limits<double>::infinity();  // what costs this much cannot be better
   double best_cost_ = 0;

@@ -145,6 +145,50 @@ TEST(WindowAgainstBruteForce, OnPoolsOfManyChunks) {
   });
 }
 
+// The least cost - credit * excess, over the shortest windows that end at each piece.
+double least_value_by_brute_force(const std::vector<Piece>& pieces, Grains request, double credit) {
+  double best = std::numeric_limits<double>::infinity();
+  for (std::size_t right = 0; right < pieces.size(); ++right) {
+    double cost = 0;
+    for (std::size_t left = right + 1; left-- > 0 && !pieces[left].is_fixed;) {
+      cost += pieces[left].cost;
+      const Grains size = pieces[right].extent.end - pieces[left].extent.begin;
+      if (size < request) continue;
+      best = std::min(best, cost - credit * static_cast<double>(size - request));
+      break;
+    }
+  }
+  return best;
+}
+
+TEST(WindowAgainstBruteForce, WithCreditForWhatIsLeftOver) {
+  const auto whole_costs = [](testing::Random& random, BlockFacts& facts) {
+    facts.cost = static_cast<float>(random.between(1, random.chance(0.5) ? 10 : 1000));
+    return static_cast<double>(facts.cost);
+  };
+  WindowSearch search;
+  std::uint64_t differs = 0;
+  testing::for_each_case(testing::scaled(100'000), [&](Case& one) {
+    const int pieces = one.random.chance(0.1) ? 300 : 12;
+    const Sample sample =
+        make_sample(one, one.random.between(1, pieces), one.random.between(1, 40), whole_costs);
+    const Grains request = one.random.between(1, sample.order.total());
+    const double credit = one.random.between(0, 30);
+    const auto found = cheapest_window(sample.order, request, 0, CostOnly{}, search,
+                                       std::numeric_limits<Grains>::max(), credit);
+    const double best = least_value_by_brute_force(sample.pieces, request, credit);
+    ASSERT_EQ(found.has_value(), std::isfinite(best));
+    if (!found) return;
+    const double cost = measured(sample.pieces, *found, request);
+    ASSERT_EQ(found->cost, cost);
+    ASSERT_EQ(cost - credit * static_cast<double>(found->extent.size() - request), best);
+    if (cost > cheapest_by_brute_force(sample.pieces, request)) ++differs;
+  });
+  if (!testing::wanted_seed()) {
+    EXPECT_GT(differs, 0U) << "credit never made a difference";
+  }
+}
+
 // Costs from a nanosecond to eleven days, ages from nothing to three hours: as far apart as can be.
 void check_scores_of_all_magnitudes(Case& one, WindowSearch& search) {
   constexpr double kNow = 1e13;

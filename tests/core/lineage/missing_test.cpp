@@ -1,0 +1,74 @@
+#include "core/lineage/missing.hpp"
+
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace coop {
+namespace {
+
+class Quiet final : public GraphListener {
+ public:
+  void value_goes(ValueId /*id*/, const Value& /*value*/) noexcept override {}
+  void call_goes(CallId /*id*/, const Call& /*call*/) noexcept override {}
+};
+
+// A chain source -> 0 -> 1 -> 2 -> ..., where making number i costs 10^i.
+class MissingTest : public ::testing::Test {
+ protected:
+  MissingTest() : graph_(listener_) {
+    ValueId before = graph_.add_source(graph_.add_storage(1), 1, kThere);
+    double cost = 1;
+    for (int i = 0; i < 5; ++i) {
+      const Graph::Input input{.value = before};
+      const CallId call = graph_.add_call(1, cost, 1, {&input, 1});
+      storages_.push_back(graph_.add_storage(1));
+      before = graph_.add_output(call, 0, storages_.back(), 1, kThere);
+      values_.push_back(before);
+      cost *= 10;
+    }
+  }
+  void evict(std::size_t i) { graph_.values()[values_[i]].block = {}; }
+  double around(std::size_t i) {
+    return cost_of_missing(graph_, graph_.values()[values_[i]], ++walk_);
+  }
+
+  static constexpr BlockId kThere{7, 0};
+  Quiet listener_;
+  Graph graph_;
+  std::vector<StorageId> storages_;
+  std::vector<ValueId> values_;
+  std::uint64_t walk_ = 0;
+};
+
+TEST_F(MissingTest, NothingIsMissing) { EXPECT_EQ(around(2), 0); }
+
+TEST_F(MissingTest, BackToWhatIsThereAndForwardToWhatIsThere) {
+  evict(1);
+  evict(3);
+  EXPECT_EQ(around(2), 10 + 1000);
+  evict(0);
+  EXPECT_EQ(around(2), 1 + 10 + 1000);
+  EXPECT_EQ(around(4), 1000) << "2 is there, so what is before it does not count";
+}
+
+TEST_F(MissingTest, WhatNobodyCanReadCountsOnTheWayBackOnly) {
+  evict(1);
+  evict(3);
+  graph_.remove_storage(storages_[1]);
+  graph_.remove_storage(storages_[3]);
+  EXPECT_EQ(around(2), 10) << "1 must be made to make 2; nobody wants 3";
+  evict(4);
+  EXPECT_EQ(around(2), 10 + 10000) << "but through it one gets to 4";
+}
+
+TEST_F(MissingTest, WhatIsReachedTwiceCountsOnce) {
+  evict(1);
+  const std::vector<Graph::Input> twice{{.value = values_[1]}, {.value = values_[1]}};
+  const CallId call = graph_.add_call(1, 7, 1, twice);
+  const ValueId both = graph_.add_output(call, 0, graph_.add_storage(1), 1, kThere);
+  EXPECT_EQ(cost_of_missing(graph_, graph_.values()[both], ++walk_), 10);
+}
+
+}  // namespace
+}  // namespace coop
