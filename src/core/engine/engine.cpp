@@ -152,6 +152,7 @@ std::vector<StorageId> Engine::end_call(RunningCall& call, const CallResult& res
     if (is_recorded && !is_small && !is_exported) {
       graph_.adopt(recorded, i, write.version);
       publish(write.version);
+      if (is_observed()) tell(about(EngineEvent::Kind::kPlaced, version.block, write.version));
     }
   }
   for (std::uint32_t i = 0; i < made; ++i) {

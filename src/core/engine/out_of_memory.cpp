@@ -19,8 +19,10 @@ std::string describe(const MemoryReport& report) {
             (held.blocks == 1 ? " block " : " blocks ") +
             std::string(coop::describe(static_cast<Holder>(i)));
   }
-  return text + ". A budget of " + format_bytes(report.smallest_budget) +
-         " would get past this request.";
+  text += ".";
+  if (report.smallest_budget == 0) return text;
+  return text + " It would be served with " + format_bytes(report.smallest_budget - report.pool) +
+         " more, a budget of " + format_bytes(report.smallest_budget) + ".";
 }
 
 }  // namespace

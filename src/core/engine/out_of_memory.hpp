@@ -47,7 +47,7 @@ struct MemoryReport {
   // The most free and evictable bytes between blocks that may not move: the largest request that could
   // be served.
   Bytes largest_room = 0;
-  // A pool of this size would have served the request, were all else the same.
+  // A pool of this size would have served the request, were all else the same; 0: not known.
   Bytes smallest_budget = 0;
   std::array<Holding, kHolders> held{};
   std::vector<LargeBlock> largest;  // of those that cannot be evicted, the largest first

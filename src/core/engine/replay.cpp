@@ -219,9 +219,13 @@ void Replay::run_call(CallId call_id) {
   if (call.runs > engine_.options_.most_runs) {
     Bytes bytes = 0;
     graph_.for_each_output(call, [&](ValueId, const Value& value) { bytes += value.bytes; });
+    MemoryReport report = report_memory(engine_.pool_, bytes, engine_);
+    report.smallest_budget = 0;  // it is not this request that does not fit
+    if (engine_.is_observed()) {
+      engine_.tell({.kind = EngineEvent::Kind::kOutOfMemory, .bytes = bytes});
+    }
     throw OutOfMemory(
-        report_memory(engine_.pool_, bytes, engine_),
-        "What an operator needs again does not fit together with what it is made from.");
+        report, "What an operator needs again does not fit together with what it is made from.");
   }
   Held held(engine_);
   std::vector<BlockId> outputs(call.outputs);
