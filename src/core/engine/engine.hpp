@@ -47,7 +47,7 @@ struct EngineOptions {
   // few for each other Call.
   std::size_t most_hidden_calls = 8192;
   // How often one Call may be run again for a single request before it counts as out of memory.
-  std::uint32_t most_runs = 256;
+  std::uint32_t most_runs = 64;
   EngineObserver* observer = nullptr;
   WallClock clock = steady_clock_ns;  // for measuring the search
 };
