@@ -110,8 +110,15 @@ bool Session::is_empty() {
 
 c10::DataPtr Session::allocate(std::size_t bytes) {
   const std::uint64_t began = steady_clock_ns();
-  const BlockId block =
-      with_torch_errors([&] { return engine_.allocate(bytes, this_thread.expected_cost); });
+  const BlockId block = with_torch_errors([&] {
+    try {
+      return engine_.allocate(bytes, this_thread.expected_cost);
+    } catch (const OutOfMemory& error) {
+      const std::scoped_lock lock(mutex_);
+      last_out_of_memory_ = error.report();
+      throw;
+    }
+  });
   void* data = engine_.address(block);
   const Bytes held = engine_.held_bytes();
   try {
@@ -171,6 +178,11 @@ BlockId Session::take_raw(c10::StorageImpl& impl) {
   const BlockId block = raw_block_of(impl);
   forget_raw(impl._mutable_data_ptr_no_checks().release_context());
   return block;
+}
+
+MemoryReport Session::last_out_of_memory() const {
+  const std::scoped_lock lock(mutex_);
+  return last_out_of_memory_;
 }
 
 void* Session::address_of(BlockId block) const {

@@ -82,6 +82,8 @@ class Session {
 
   // Throws c10::OutOfMemoryError.
   c10::DataPtr allocate(std::size_t bytes);
+  // What the last of those was about.
+  [[nodiscard]] MemoryReport last_out_of_memory() const;
   // Memory of the pool that no record has.
   [[nodiscard]] bool is_raw(c10::StorageImpl& impl) const;
   // The raw memory of a storage, taken out of its hands.
@@ -145,6 +147,7 @@ class Session {
   std::vector<StorageRecord*> stand_ins_;  // by BlockId::index()
   std::size_t sweep_at_ = 64;
   Bytes peak_held_ = 0;
+  MemoryReport last_out_of_memory_;
   std::atomic<std::uint64_t> operators_ = 0;
 };
 

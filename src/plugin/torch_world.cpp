@@ -69,7 +69,12 @@ void TorchWorld::replay(Token token, std::span<const BlockId> inputs, std::span<
     const ExpectedCost expected(call.cost);
     std::optional<RandomStateGuard> random;
     if (call.random) random.emplace(*call.random);
-    call.op.redispatchBoxed(call.keys, &stack);
+    try {
+      call.op.redispatchBoxed(call.keys, &stack);
+    } catch (const c10::OutOfMemoryError&) {
+      // Our own, from the allocator: the engine knows what to do about it.
+      throw OutOfMemory(session_.last_out_of_memory());
+    }
   }
 
   std::size_t position = 0;

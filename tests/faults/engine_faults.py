@@ -99,7 +99,12 @@ FAULTS = [
         "value.output == i && !value.is_resident() && is_wanted",
         "value.output == i && is_wanted",
     ),
-    ("targets-not-pinned", REPLAY, "    if (value.is_target) engine_.pin(block, pins_);\n", ""),
+    (
+        "targets-not-pinned",
+        REPLAY,
+        "if (graph_.values()[id].is_resident()) engine_.pin(graph_.values()[id].block, pins_);",
+        "static_cast<void>(id);",
+    ),
     ("missing-input-not-planned", REPLAY, "return !missing.empty();", "return false;"),
     (
         "source-evicted",

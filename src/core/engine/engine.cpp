@@ -16,6 +16,8 @@ namespace {
 
 // Buffers of RunningCalls that are kept for the next ones.
 constexpr std::size_t kSpareCalls = 16;
+// Nanoseconds: eleven days.
+constexpr double kMostCost = 1e15;
 
 }  // namespace
 
@@ -128,13 +130,15 @@ std::vector<StorageId> Engine::end_call(RunningCall& call, const CallResult& res
     const bool is_lost = value.is_source() && (input.is_mutated || !value.is_resident());
     if (is_lost || value.depth >= options_.most_depth) is_recorded = false;
   }
-  now_ += result.cost;
-  stats_.base_ns += result.cost;
+  // Sums of costs stay finite, whatever the world claims.
+  const double cost = std::min(result.cost, kMostCost);
+  now_ += cost;
+  stats_.base_ns += cost;
   ++stats_.calls;
   CallId recorded;
   if (is_recorded) {
     const auto outputs = static_cast<std::uint32_t>(written + made);
-    recorded = graph_.add_call(result.token, result.cost, outputs, call.inputs);
+    recorded = graph_.add_call(result.token, cost, outputs, call.inputs);
   }
   if (is_observed()) {
     tell({.kind = EngineEvent::Kind::kRecorded, .token = result.token, .cost = result.cost});
@@ -163,7 +167,7 @@ std::vector<StorageId> Engine::end_call(RunningCall& call, const CallResult& res
     if (is_recorded && !output.is_source && !pool_.info(output.block).is_small) {
       graph_.adopt(recorded, static_cast<std::uint32_t>(written) + i, id);
     }
-    density_.observe(result.cost, output.bytes);
+    density_.observe(cost, output.bytes);
     place(id, output.block);
     world_.attach(output.storage, output.block);
     pool_.unpin(output.block);
@@ -342,7 +346,8 @@ void Engine::validate() const {
   graph_.validate();
   Bytes orphaned = 0;
   graph_.values().for_each([&](ValueId id, const Value& value) {
-    COOP_CHECK(value.is_resident() || !value.is_source());
+    // A Source that is being overwritten is gone already, and held until the operator ends.
+    COOP_CHECK(value.is_resident() || !value.is_source() || value.holds > 0);
     COOP_CHECK(value.wanted == 0 && !value.is_target);
     COOP_CHECK(!value.region || !(value.is_resident() || value.is_source()));
     if (value.is_resident()) {

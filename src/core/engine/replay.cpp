@@ -15,7 +15,7 @@ Replay::Replay(Engine& engine, std::span<const ValueId> targets, std::vector<Blo
       number_(++engine.replays_begun_) {
   held_.reserve(targets.size());
   engine.is_replay_in_circles_ = false;
-  pins_.reserve(pins_.size() + targets.size());
+  pins_.reserve(pins_.size() + 2 * targets.size());
 }
 
 Replay::~Replay() {
@@ -39,7 +39,10 @@ void Replay::run() {
     if (value.is_target) continue;
     hold(id);
     value.is_target = true;
-    if (value.is_resident()) keep(value);
+    if (!value.is_resident()) continue;
+    // Which may only be a Source until the operator that writes it ends, on another thread.
+    if (value.is_source()) engine_.pin(value.block, pins_);
+    keep(value);
   }
   try {
     bring_back(targets_);

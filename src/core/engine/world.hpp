@@ -3,8 +3,8 @@
 // The world that the engine drives: PyTorch, or the simulator, or a test. The engine decides what is
 // dropped and when it is made again; the world has the contents.
 //
-// replay() and forget() are called without the engine's lock: they may do as they like, and may call the
-// engine. The others are called under it: they must be quick, must not call the engine (its pool may be
+// replay() and forget() are called without the engine's lock. What replay() needs is Engine::allocate, free
+// and address; want of memory must reach the engine as OutOfMemory. forget() may release storages. The others are called under it: they must be quick, must not call the engine (its pool may be
 // asked for addresses), and must not wait for another thread.
 
 #include <span>

@@ -245,6 +245,8 @@ void Engine::reserve_orphans(std::size_t more) {
 // more than come to be, and not farther than is cheap: a Call does not cost more the more of them there
 // are.
 void Engine::bound_lineage() {
+  // Ending a lineage may take a replay, and there is only one at a time.
+  if (replaying_ != std::thread::id()) return;
   constexpr std::uint64_t kCallsPerOrphan = 16;
   constexpr std::size_t kMostWalked = 64;
   constexpr std::uint64_t kCallsPerSweep = 64;

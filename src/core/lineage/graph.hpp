@@ -59,7 +59,7 @@ struct Value {
   std::uint32_t output = 0;  // which of the producer's outputs
   std::uint32_t depth = 0;   // Calls between it and the farthest Source
   std::uint32_t readers = 0;
-  std::uint32_t holds = 0;  // by operators that are running
+  std::uint32_t holds = 0;  // by operators that are running, and by a replay
   bool is_current = false;
   bool is_orphan = false;  // a Source that nobody can read, kept for Calls that do
   // Of the running replay: how many planned Calls still read it, the next of them, and whether it is what

@@ -172,18 +172,31 @@ TEST(EngineBounds, LineageThatThereIsNoRoomToEndDoesNotKeepOperatorsFromRunning)
   // its concern.
   Program program(4, {.most_hidden_calls = 0});
   const auto source = program.source(1);
-  const auto between = program.make(2, {source});
+  // Seven hidden Calls are too many for one other, but not for three.
+  const auto one = program.make(8, {source});
+  const auto two = program.make(9, {source});
+  auto between = program.make(2, {source});
+  Content expected = Program::result(2, {1});
+  for (int i = 0; i < 6; ++i) {
+    const auto next = program.make(2, {between});
+    program.release(between);
+    between = next;
+    expected = Program::result(2, {expected});
+  }
   const auto y = program.make(3, {between});
   program.release(between);
+  ASSERT_EQ(program.engine().graph().hidden_count(), 7U);
   const auto x = program.source(4);
   const auto full = program.source(5);
   const auto fuller = program.source(6);  // y is evicted
   program.release(fuller);
+  program.release(one);
+  program.release(two);
   ASSERT_FALSE(program.engine().is_resident(y.storage));
   program.change(7, x);
   EXPECT_EQ(program.read(x), Program::result(7, {4}));
   program.release(full);
-  EXPECT_EQ(program.read(y), Program::result(3, {Program::result(2, {1})}));
+  EXPECT_EQ(program.read(y), Program::result(3, {expected}));
 }
 
 // The most blocks that are pinned when a replay begins to run a Call.
