@@ -119,7 +119,7 @@ FAULTS = [
         "    note_orphan(id);\n  } else",
         "    give_back(displace(id));\n  } else",
     ),
-    ("exported-evicted", ENGINE, "&& !is_small && !is_exported", "&& !is_small"),
+    ("exported-evicted", ENGINE, "if (is_small || is_exported)", "if (is_small)"),
     (
         "aborted-write-not-restored",
         ENGINE,

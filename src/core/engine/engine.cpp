@@ -144,21 +144,7 @@ std::vector<StorageId> Engine::end_call(RunningCall& call, const CallResult& res
     tell({.kind = EngineEvent::Kind::kRecorded, .token = result.token, .cost = result.cost});
   }
 
-  for (std::uint32_t i = 0; i < written; ++i) {
-    const RunningCall::Written& write = call.writes[i];
-    // Others may have run meanwhile (a hook, another thread): have overwritten it, or read it, and
-    // were then recorded before this Call, which therefore cannot be where they get it from.
-    if (!graph_.values().contains(write.version)) continue;
-    const Value& version = graph_.values()[write.version];
-    if (!version.is_current || version.readers > 0) continue;
-    const bool is_small = pool_.info(version.block).is_small;
-    const bool is_exported = graph_.storages()[write.storage].is_source_forever;
-    if (is_recorded && !is_small && !is_exported) {
-      graph_.adopt(recorded, i, write.version);
-      publish(write.version);
-      if (is_observed()) tell(about(EngineEvent::Kind::kPlaced, version.block, write.version));
-    }
-  }
+  if (recorded) adopt_written(call, recorded);
   for (std::uint32_t i = 0; i < made; ++i) {
     const NewOutput& output = result.outputs[i];
     const StorageId storage = graph_.add_storage(output.storage);
@@ -180,6 +166,25 @@ std::vector<StorageId> Engine::end_call(RunningCall& call, const CallResult& res
   }
   finish(call);
   return storages;
+}
+
+// The versions that the operator wrote can be made again from now on, but for those that are Sources for
+// good.
+void Engine::adopt_written(const RunningCall& call, CallId recorded) noexcept {
+  for (std::uint32_t i = 0; i < call.writes.size(); ++i) {
+    const RunningCall::Written& write = call.writes[i];
+    // Others may have run meanwhile (a hook, another thread): have overwritten it, or read it, and
+    // were then recorded before this Call, which therefore cannot be where they get it from.
+    if (!graph_.values().contains(write.version)) continue;
+    const Value& version = graph_.values()[write.version];
+    if (!version.is_current || version.readers > 0) continue;
+    const bool is_small = pool_.info(version.block).is_small;
+    const bool is_exported = graph_.storages()[write.storage].is_source_forever;
+    if (is_small || is_exported) continue;
+    graph_.adopt(recorded, i, write.version);
+    publish(write.version);
+    if (is_observed()) tell(about(EngineEvent::Kind::kPlaced, version.block, write.version));
+  }
 }
 
 // Room for every Call to go, so that none needs memory for it.

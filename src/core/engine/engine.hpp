@@ -167,6 +167,7 @@ class Engine final : private BlockOwner, private GraphListener {
   void bring_back(std::span<const ValueId> targets, std::vector<BlockId>& pins);
   [[nodiscard]] RunningCall new_running_call();
   void finish(RunningCall& call) noexcept;
+  void adopt_written(const RunningCall& call, CallId recorded) noexcept;
   void reserve_forgotten();
 
   // Blocks and what they hold (blocks.cpp)
