@@ -12,7 +12,6 @@
 namespace coop {
 namespace {
 
-using testing::HashOp;
 using testing::HashWorld;
 
 class Scene {
