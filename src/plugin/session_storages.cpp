@@ -69,10 +69,10 @@ void Session::end_lineage(c10::StorageImpl& impl) {
 
 void Session::export_storage(c10::StorageImpl& impl) {
   StorageRecord* record = record_of(impl);
-  if (record == nullptr || record->is_foreign) return;
+  if (record == nullptr) return;
   engine_.export_storage(record->id);
-  record->is_exported = true;
-  record->is_trusted = false;  // whoever has the address may write there
+  record->is_exported = !record->is_foreign;  // which is nowhere in the pool to begin with
+  record->is_trusted = false;                 // whoever has the address may write there
 }
 
 // --- from elsewhere ---

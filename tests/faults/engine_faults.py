@@ -121,6 +121,12 @@ FAULTS = [
     ),
     ("exported-evicted", ENGINE, "if (is_small || is_exported)", "if (is_small)"),
     (
+        "export-protects-nothing",
+        ENGINE,
+        "  RunningCall call = begin_call({}, {&write, 1});\n",
+        "  end_lineage(write.storage);\n  RunningCall call = begin_call({}, {});\n",
+    ),
+    (
         "aborted-write-not-restored",
         ENGINE,
         "    graph_.restore(write.storage, write.before);\n",

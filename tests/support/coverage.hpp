@@ -58,7 +58,8 @@ namespace coop::testing {
   X(kHookWrites, "a hook writes what the running op reads or writes")                              \
   X(kCarried, "a value carried over steps, its batches gone: evicted, read")                       \
   X(kOperatorFailed, "an op that fails half-way")                                                  \
-  X(kExportedRead, "an exported storage is read by a replay")
+  X(kExportedRead, "an exported storage is read by a replay")                                      \
+  X(kExportedWritten, "an exported storage is written by whoever has the address")
 // clang-format on
 
 enum class Seen : std::uint8_t {

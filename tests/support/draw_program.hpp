@@ -178,9 +178,11 @@ inline void fused_update(ProgramWriter& w) {
 
 inline void exported_and_read(ProgramWriter& w) {
   const Name x = w.make({w.pick()});
+  const Name before = w.make({x});
   w.export_one(x);
   const Name y = w.make({x});
   w.evict_all();
+  w.check(before);
   w.check(y);
   if (w.random().chance(0.5)) w.change(x);
 }

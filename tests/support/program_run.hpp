@@ -96,7 +96,7 @@ class ProgramRun {
       case Event::Kind::kCheck:
         return check(event.name);
       case Event::Kind::kExport:
-        return export_one(event.name);
+        return export_one(event);
       case Event::Kind::kEvictAll: {
         const Exposed engines;
         return m_.engine.evict_all();
@@ -144,14 +144,19 @@ class ProgramRun {
     if (--slot->names == 0 && slot->bytes > 0) m_.drop(*slot);
   }
 
-  void export_one(Name name) {
-    Machine::Slot* slot = m_.find(name);
+  void export_one(const Event& event) {
+    Machine::Slot* slot = m_.find(event.name);
     if (slot == nullptr || !slot->is_held()) return;
     {
       const Exposed engines;
       m_.engine.export_storage(slot->storage);
     }
-    slot->exported_at = m_.pool.info(*m_.world.block_of(slot->token)).offset;
+    const BlockId block = *m_.world.block_of(slot->token);
+    slot->exported_at = m_.pool.info(block).offset;
+    if (event.salt == 0) return;
+    m_.coverage.note(Seen::kExportedWritten);
+    m_.world.write(block, event.salt);
+    slot->expected = event.salt;
   }
 
   void check(Name name) {

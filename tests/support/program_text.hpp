@@ -47,7 +47,8 @@ struct Event {
   Name name = kNobody;  // what is made, released, checked or exported
   Name of = kNobody;    // what a view is of
   Bytes bytes = 0;      // of a source
-  Content salt = 0;     // a source's contents, an operator's attributes
+  Content salt = 0;     // a source's contents, an operator's attributes,
+                        // what is written where a storage was exported (0: nothing)
 
   // Of an operator.
   std::vector<Name> reads;

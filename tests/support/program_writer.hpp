@@ -55,7 +55,12 @@ class ProgramWriter {
     text.push_back({.kind = Event::Kind::kRelease, .name = name});
   }
   void check(Name name) { text.push_back({.kind = Event::Kind::kCheck, .name = name}); }
-  void export_one(Name name) { text.push_back({.kind = Event::Kind::kExport, .name = name}); }
+  // Whoever got the address may write there at once.
+  void export_one(Name name) {
+    text.push_back({.kind = Event::Kind::kExport,
+                    .name = name,
+                    .salt = random_.chance(0.5) ? random_.next() : 0});
+  }
   void evict_all() { text.push_back({.kind = Event::Kind::kEvictAll}); }
 
   // An operator to be filled in.

@@ -6,9 +6,6 @@
 namespace coop {
 namespace {
 
-// Copies within a device run at terabytes a second; what matters is that moving beats recomputing.
-constexpr double kCopyNsPerByte = 0.0005;
-
 struct Piece {
   Extent extent;
   Grains room = 0;  // what it yields

@@ -6,6 +6,9 @@
 
 namespace coop {
 
+// Copies within a device run at terabytes a second; what matters is that copying beats recomputing.
+inline constexpr double kCopyNsPerByte = 0.0005;
+
 // The last resort where no window exists because blocks that cannot be recomputed lie scattered: a
 // stretch of the pool in which holes and evictable blocks together have room for the request, once
 // the movable blocks among them have been pushed to its left end.

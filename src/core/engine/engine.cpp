@@ -273,13 +273,17 @@ void Engine::end_lineage(StorageId storage) {
   make_sources({&value, 1});
 }
 
+// Whoever knows the address may write there, now or later, without telling us: as if an operator of which
+// we know nothing had written it. So what was made from it before is protected as for any write.
 void Engine::export_storage(StorageId storage) {
-  Entry entry(*this);
-  entry.wait_for_replay();
-  const ValueId value = current_of(storage);
-  make_sources({&value, 1});
-  graph_.storages()[storage].is_source_forever = true;
-  pool_.set_tenure(graph_.values()[value].block, Tenure::kStays);
+  const Write write{.storage = storage};
+  RunningCall call = begin_call({}, {&write, 1});
+  {
+    const Entry entry(*this);
+    graph_.storages()[storage].is_source_forever = true;
+    publish(current_of(storage));
+  }
+  abort_call(call);
 }
 
 void Engine::evict_all() {

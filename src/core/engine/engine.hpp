@@ -125,7 +125,8 @@ class Engine final : private BlockOwner, private GraphListener {
   // Resident, and a Source: what it was made from is no longer needed for it. For contents that are going
   // to stay, like a gradient that has been accumulated.
   void end_lineage(StorageId storage);
-  // Resident, and a Source from now on, until it is released. For contents that are seen from outside.
+  // Resident, in its place, and a Source from now on, until it is released. For contents that are seen from
+  // outside, and may be written there.
   void export_storage(StorageId storage);
   // Resident at this moment.
   void make_resident(StorageId storage);
@@ -209,7 +210,7 @@ class Engine final : private BlockOwner, private GraphListener {
   void note_orphan(ValueId id) noexcept;
   void reserve_orphans(std::size_t more);
   [[nodiscard]] bool is_orphan_worth_keeping(ValueId orphan, std::size_t most_walked);
-  bool end_next_orphan(std::size_t most_walked);
+  void end_next_orphan(std::size_t most_walked);
   bool end_orphans(std::size_t most_walked);
   [[nodiscard]] Bytes orphaned_bytes_behind(ValueId value);
   void bound_lineage();

@@ -73,7 +73,6 @@ class EvictingPool {
 
   [[nodiscard]] Pool& pool() { return pool_; }
   [[nodiscard]] const EvictionStats& stats() const { return stats_; }
-  void reset_stats() { stats_ = {}; }
 
  private:
   BlockId make_room_and_allocate(const Request& request);

@@ -5,14 +5,12 @@
 #include <utility>
 
 #include "core/base/check.hpp"
+#include "core/engine/compaction.hpp"
 #include "core/engine/engine.hpp"
 #include "core/engine/replay.hpp"
 
 namespace coop {
 namespace {
-
-// Against recomputation: a copy within a device moves about a byte per thousandth of a nanosecond.
-constexpr double kCopyNsPerByte = 0.0005;
 
 constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
 
@@ -185,16 +183,15 @@ bool Engine::is_orphan_worth_keeping(ValueId orphan, std::size_t most_walked) {
   return graph_.values().contains(orphan);
 }
 
-// Looks at the next orphan; true if it could go.
-bool Engine::end_next_orphan(std::size_t most_walked) {
+// Looks at the next orphan, which goes if it can.
+void Engine::end_next_orphan(std::size_t most_walked) {
   if (next_orphan_ >= orphans_.size()) next_orphan_ = 0;
   if (is_orphan_worth_keeping(orphans_[next_orphan_], most_walked)) {
     ++next_orphan_;
-    return false;
+    return;
   }
   orphans_[next_orphan_] = orphans_.back();
   orphans_.pop_back();
-  return true;
 }
 
 // Many orphans that are small one by one can be large together: Values for which more is kept than they
@@ -253,7 +250,7 @@ void Engine::bound_lineage() {
   constexpr std::size_t kMostSwept = 1024;
   if (stats_.calls % kCallsPerOrphan == 0) ++orphan_looks_due_;
   for (; orphan_looks_due_ > 0 && !orphans_.empty(); --orphan_looks_due_) {
-    static_cast<void>(end_next_orphan(kMostWalked));
+    end_next_orphan(kMostWalked);
   }
   orphan_looks_due_ = 0;
   const bool is_much = stats_.held_by_lineage > pool_.bytes() / 8;

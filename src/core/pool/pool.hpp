@@ -121,7 +121,6 @@ class Pool {
   [[nodiscard]] Bytes free_bytes() const { return bytes() - held_bytes_; }
   [[nodiscard]] Bytes largest_hole_bytes() const { return to_bytes(order_.largest_hole()); }
   [[nodiscard]] std::size_t block_count() const { return block_count_; }
-  [[nodiscard]] Fit fit() const { return fit_; }
   [[nodiscard]] bool ignores_addresses() const { return bytes_ < to_bytes(order_.total()); }
 
   // For the search: the pieces in address order, and what a piece's block may suffer.

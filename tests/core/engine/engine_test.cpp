@@ -220,6 +220,29 @@ TEST(Engine, WhatIsExportedStays) {
   EXPECT_EQ(program.read(x), Program::result(4, {1}));
 }
 
+TEST(Engine, WhatWasMadeFromAnExportedStorageKeepsItsNumber) {
+  // Whoever has the address writes there, and no operator says so.
+  for (const bool is_source : {true, false}) {
+    Program program(16);
+    const auto first = program.source(1);
+    const auto exported = is_source ? first : program.make(2, {first});
+    const Content before = is_source ? 1 : Program::result(2, {1});
+    const auto y = program.make(3, {exported});
+    const auto z = program.make(4, {y});
+    program.release(y);
+    const auto resident = program.make(5, {exported});
+    program.engine().evict_all();
+    program.engine().make_resident(resident.storage);
+    program.engine().export_storage(exported.storage);
+    program.world().write(*program.world().block_of(exported.token), 77);
+    program.engine().evict_all();
+    EXPECT_EQ(program.read(z), Program::result(4, {Program::result(3, {before})}));
+    EXPECT_EQ(program.read(resident), Program::result(5, {before}));
+    EXPECT_EQ(program.read(exported), 77U);
+    program.engine().validate();
+  }
+}
+
 TEST(Engine, WhatIsExportedStaysWhereItIsWhenAReplayReadsIt) {
   Program program(8);
   const auto first = program.source(1);

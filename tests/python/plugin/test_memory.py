@@ -77,6 +77,35 @@ def test_numpy_brings_the_contents_back_and_keeps_them():
     assert array[1] == 2
 
 
+def test_what_was_made_before_an_address_was_taken_keeps_its_numbers():
+    older = torch.zeros(5000)
+    with stress():
+        for x in (older, torch.zeros(5000) + 0, torch.arange(5000.0)):
+            y = x * 2
+            wanted = x[0].item() * 2
+            array = x.numpy()
+            array[0] = 77  # no operator says so
+            assert y[0].item() == wanted
+            z = x * 2
+            array[0] = 5
+            assert z[0].item() == 154
+
+
+def test_statistics_that_no_schema_names_are_updated_once():
+    x = torch.arange(64.0).reshape(8, 8)
+
+    def means():
+        mean, variance = torch.zeros(8), torch.ones(8)
+        made, _ = torch.batch_norm_update_stats(x, mean, variance, 0.1)
+        return mean, made + 0
+
+    wanted, _ = means()
+    with stress():
+        mean, made = means()
+        made.tolist()  # brought back
+        assert torch.equal(mean, wanted)
+
+
 def test_an_address_is_never_null():
     with stress():
         y = torch.arange(1000.0) * 2
