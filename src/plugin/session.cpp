@@ -25,6 +25,13 @@ std::vector<std::unique_ptr<Session>>& sessions() {
   return all;
 }
 
+// Under stress every operator makes again whatever it reads: slow, and meant to be.
+EngineOptions engine_options(const SessionOptions& options) {
+  EngineOptions engine;
+  if (options.stress) engine.most_slowdown = 0;
+  return engine;
+}
+
 }  // namespace
 
 // --- the life of a session ---
@@ -53,7 +60,7 @@ Session::Session(const SessionOptions& options)
              .small_limit = options.small_limit},
             memory_),
       world_(*this),
-      engine_(pool_, *policy_, world_) {}
+      engine_(pool_, *policy_, world_, engine_options(options)) {}
 
 Session* Session::active() {
   return is_forked.load(std::memory_order_relaxed) ? nullptr

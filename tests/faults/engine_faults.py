@@ -24,6 +24,7 @@ TESTS = (
     "tests/core/engine/engine_out_of_memory_test.cpp",
     "tests/core/engine/engine_observer_test.cpp",
     "tests/core/engine/engine_threads_test.cpp",
+    "tests/core/engine/engine_during_replay_test.cpp",
     "tests/core/lineage/evicted_regions_test.cpp",
 )
 SUPPORT = ("tests/support/failing_new.cpp",)
@@ -34,6 +35,9 @@ ENTRY = "src/core/engine/entry.cpp"
 REGIONS = "src/core/lineage/evicted_regions.cpp"
 REPLAY = "src/core/engine/replay.cpp"
 BARRIER = "src/core/engine/write_barrier.cpp"
+BOUNDS = "src/core/engine/lineage_bounds.cpp"
+PLAN = "src/core/engine/replay_plan.cpp"
+STORAGES = "src/core/engine/storages.cpp"
 GRAPH = "src/core/lineage/graph.cpp"
 SEARCH = "src/core/policy/window_search.cpp"
 
@@ -80,7 +84,7 @@ FAULTS = [
     ),
     (
         "order-of-planning",
-        REPLAY,
+        PLAN,
         "agenda_.emplace(call.sequence, call_id);",
         "agenda_.emplace(~call.sequence, call_id);",
     ),
@@ -91,7 +95,7 @@ FAULTS = [
         "    held.pinned",
     ),
     ("past-output-dropped", REPLAY, "value.is_current || value.wanted > 0;", "value.is_current;"),
-    ("scratch-kept", REPLAY, "is_scratch && value.wanted == 0", "false"),
+    ("scratch-kept", PLAN, "is_scratch && value.wanted == 0", "false"),
     ("wrong-output", REPLAY, "if (value.output == i && !value", "if (!value"),
     (
         "resident-output-replaced",
@@ -105,7 +109,7 @@ FAULTS = [
         "if (graph_.values()[id].is_resident()) engine_.pin(graph_.values()[id].block, pins_);",
         "static_cast<void>(id);",
     ),
-    ("missing-input-not-planned", REPLAY, "return !missing.empty();", "return false;"),
+    ("missing-input-not-planned", PLAN, "return !missing.empty();", "return false;"),
     (
         "source-evicted",
         BLOCKS,
@@ -115,14 +119,14 @@ FAULTS = [
     ),
     (
         "released-source-freed",
-        ENGINE,
+        STORAGES,
         "    note_orphan(id);\n  } else",
         "    give_back(displace(id));\n  } else",
     ),
     ("exported-evicted", ENGINE, "if (is_small || is_exported)", "if (is_small)"),
     (
         "export-protects-nothing",
-        ENGINE,
+        STORAGES,
         "  RunningCall call = begin_call({}, {&write, 1});\n",
         "  end_lineage(write.storage);\n  RunningCall call = begin_call({}, {});\n",
     ),
@@ -155,7 +159,7 @@ FAULTS = [
     ("in-use-not-protected", BARRIER, "made.holds > 0) found", "false) found"),
     (
         "bound-stops-operators",
-        BARRIER,
+        BOUNDS,
         "    hidden_allowed_ = graph_.hidden_count() -",
         "    throw;\n    hidden_allowed_ = graph_.hidden_count() -",
     ),
@@ -180,9 +184,24 @@ FAULTS = [
     ("block-leaks-without-a-record", BLOCKS, "      static_cast<void>(pool_.free(block));\n", ""),
     ("recording-may-fail", ENGINE, "  graph_.reserve(made, made, call.inputs.size());\n", ""),
     ("versions-may-fail", ENGINE, "    graph_.reserve(0, writes.size(), 0);\n", ""),
-    ("orphans-may-fail", BARRIER, "if (orphans_.capacity() >= needed()) return;", "return;"),
+    ("orphans-may-fail", BOUNDS, "if (orphans_.capacity() >= needed()) return;", "return;"),
     ("search-without-room", SEARCH, "if (sum_.size() < room)", "if (begin_.size() < room)"),
     ("forgetting-may-fail", ENGINE, "  reserve_forgotten();\n  std", "  std"),
+    # Of what bounds lineage and replays.
+    (
+        "inputs-never-moved-aside",
+        REPLAY,
+        "    if (changes_inputs(graph_.calls()[call_id])) throw;\n",
+        "    throw;\n",
+    ),
+    (
+        "changed-inputs-changed-again",
+        REPLAY,
+        "    if (changes_inputs(graph_.calls()[call_id])) throw;\n",
+        "",
+    ),
+    ("batches-of-evicted-kept", BOUNDS, "kMostWalked, Evicted::kComeBack", "0, Evicted::kStay"),
+    ("never-gives-up", REPLAY, "if (!engine_.patience_.spend(call.cost)) {", "if (false) {"),
     # Of several threads.
     (
         "writer-does-not-wait",
@@ -192,7 +211,7 @@ FAULTS = [
     ),
     (
         "release-frees-what-a-replay-reads",
-        ENGINE,
+        STORAGES,
         "value.is_resident() && value.wanted == 0",
         "value.is_resident()",
     ),
@@ -201,7 +220,7 @@ FAULTS = [
     # Of costs and of what is kept for lineage alone.
     ("region-keeps-cost", REGIONS, "std::max(0.0, root.cost - cost)", "root.cost"),
     ("region-nodes-leak", REGIONS, "  unreference(member);\n", ""),
-    ("orphans-fill-the-pool", BLOCKS, "if (end_orphans(", "if (false && end_orphans("),
+    ("orphans-fill-the-pool", BLOCKS, "if (end_all_orphans())", "if (false)"),
     ("report-forgets-the-end", "src/core/engine/out_of_memory.cpp", "std::min(room, asked)", "0"),
     (
         "observer-not-told-of-frees",

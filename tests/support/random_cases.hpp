@@ -4,6 +4,8 @@
 // it, and
 //     COOP_TEST_SEED=17 <test program> --gtest_filter=...
 // runs that case alone with tracing on.
+//     COOP_TEST_FIRST_SEED=100000 <test program> --gtest_filter=...
+// begins with that case, where others have tried those before.
 
 #include <algorithm>
 #include <cstdarg>
@@ -50,6 +52,11 @@ inline std::optional<std::uint64_t> wanted_seed() {
   const char* text = std::getenv("COOP_TEST_SEED");
   if (text == nullptr) return std::nullopt;
   return std::strtoull(text, nullptr, 10);
+}
+
+inline std::uint64_t first_seed() {
+  const char* text = std::getenv("COOP_TEST_FIRST_SEED");
+  return text == nullptr ? 0 : std::strtoull(text, nullptr, 10);
 }
 
 inline bool is_full_scale() {
@@ -102,7 +109,8 @@ std::uint64_t for_each_case(std::uint64_t cases, const Body& body) {
     return 1;
   }
   std::set_terminate(name_seed_and_abort);
-  for (std::uint64_t seed = 0; seed < cases; ++seed) {
+  const std::uint64_t first = first_seed();
+  for (std::uint64_t seed = first; seed < first + cases; ++seed) {
     current_seed = seed;
     Case one(seed, false);
     try {
@@ -112,7 +120,7 @@ std::uint64_t for_each_case(std::uint64_t cases, const Body& body) {
     }
     if (::testing::Test::HasFailure()) {
       ADD_FAILURE() << "failed with seed " << seed << "; run it again with COOP_TEST_SEED=" << seed;
-      return seed + 1;
+      return seed - first + 1;
     }
   }
   return cases;

@@ -1,6 +1,5 @@
 // Blocks, what they hold, and what it would cost to lose it.
 #include <algorithm>
-#include <limits>
 
 #include "core/base/check.hpp"
 #include "core/engine/engine.hpp"
@@ -36,7 +35,7 @@ BlockId Engine::take_or_end_orphans(const Request& request) {
     try {
       return evicting_.allocate(request);
     } catch (const OutOfMemory&) {
-      if (end_orphans(std::numeric_limits<std::size_t>::max())) continue;
+      if (end_all_orphans()) continue;
       if (is_observed()) tell({.kind = EngineEvent::Kind::kOutOfMemory, .bytes = request.bytes});
       throw;
     }
@@ -117,6 +116,7 @@ void Engine::value_goes(ValueId id, const Value& value) noexcept {
 }
 
 void Engine::call_goes(CallId /*id*/, const Call& call) noexcept {
+  patience_.forget(call.cost);
   forgotten_.push_back(call.token);  // end_call has made room for it
 }
 

@@ -27,7 +27,8 @@ Engine::Engine(Pool& pool, Policy& policy, World& world, const EngineOptions& op
       world_(world),
       options_(options),
       evicting_(pool, policy, *this, options.clock),
-      graph_(*this) {
+      graph_(*this),
+      patience_(options.most_slowdown) {
   spare_calls_.reserve(kSpareCalls);
 }
 
@@ -63,6 +64,7 @@ bool Engine::can_begin_at_once(std::span<const StorageId> reads,
 
 RunningCall Engine::begin_call(std::span<const StorageId> reads, std::span<const Write> writes) {
   Entry entry(*this);
+  entry.refuse_inside_replay();
   if (!can_begin_at_once(reads, writes)) entry.wait_for_replay();
   std::vector<ValueId> targets = std::move(targets_);
   targets.clear();
@@ -139,6 +141,7 @@ std::vector<StorageId> Engine::end_call(RunningCall& call, const CallResult& res
   if (is_recorded) {
     const auto outputs = static_cast<std::uint32_t>(written + made);
     recorded = graph_.add_call(result.token, cost, outputs, call.inputs);
+    patience_.record(cost);
   }
   if (is_observed()) {
     tell({.kind = EngineEvent::Kind::kRecorded, .token = result.token, .cost = result.cost});
@@ -222,118 +225,6 @@ RunningCall Engine::new_running_call() {
   RunningCall call = std::move(spare_calls_.back());
   spare_calls_.pop_back();
   return call;
-}
-
-// --- what the program does beside calling operators ---
-
-BlockId Engine::allocate(Bytes bytes, double cost) {
-  const Entry entry(*this);
-  return take(bytes, cost);
-}
-
-void Engine::free(BlockId block) noexcept {
-  const Entry entry(*this);
-  give_back(block);
-}
-
-void Engine::release(StorageId storage) noexcept {
-  const Entry entry(*this);
-  COOP_CHECK(graph_.storages().contains(storage));
-  const ValueId id = graph_.storages()[storage].current;
-  graph_.remove_storage(storage);
-  if (!graph_.values().contains(id)) return;
-  // Others are made from it. A Source must stay for them; anything else can be made again, and goes,
-  // unless another thread's replay is using it: that drops it when it is done.
-  const Value& value = graph_.values()[id];
-  if (value.is_source()) {
-    note_orphan(id);
-  } else if (value.is_resident() && value.wanted == 0) {
-    give_back(displace(id));
-  }
-}
-
-void Engine::make_resident(StorageId storage) {
-  Entry entry(*this);
-  entry.wait_for_replay();
-  std::vector<BlockId> pins;
-  const ValueId target = current_of(storage);
-  try {
-    bring_back({&target, 1}, pins);
-  } catch (...) {
-    unpin_all(pins);
-    throw;
-  }
-  unpin_all(pins);
-}
-
-void Engine::end_lineage(StorageId storage) {
-  Entry entry(*this);
-  entry.wait_for_replay();
-  const ValueId value = current_of(storage);
-  make_sources({&value, 1});
-}
-
-// Whoever knows the address may write there, now or later, without telling us: as if an operator of which
-// we know nothing had written it. So what was made from it before is protected as for any write.
-void Engine::export_storage(StorageId storage) {
-  const Write write{.storage = storage};
-  RunningCall call = begin_call({}, {&write, 1});
-  {
-    const Entry entry(*this);
-    graph_.storages()[storage].is_source_forever = true;
-    publish(current_of(storage));
-  }
-  abort_call(call);
-}
-
-void Engine::evict_all() {
-  Entry entry(*this);
-  entry.wait_for_replay();
-  std::vector<BlockId> victims;
-  for (const Chunk* chunk : pool_.order().chunks()) {
-    for (const int slot : SlotsOf(chunk->evictable())) {
-      victims.push_back(pool_.id_of(chunk->block_at(slot)));
-    }
-  }
-  for (const BlockId victim : victims) {
-    evict(victim);
-    static_cast<void>(pool_.free(victim));
-  }
-}
-
-bool Engine::is_resident(StorageId id) const {
-  const std::lock_guard lock(mutex_);
-  return graph_.values()[current_of(id)].is_resident();
-}
-
-std::byte* Engine::address(BlockId block) const {
-  const std::lock_guard lock(mutex_);
-  return pool_.address(block);
-}
-
-bool Engine::has_block(BlockId block) const {
-  const std::lock_guard lock(mutex_);
-  return pool_.contains(block);
-}
-
-Bytes Engine::held_bytes() const {
-  const std::lock_guard lock(mutex_);
-  return pool_.held_bytes();
-}
-
-EngineStats Engine::stats() const {
-  const std::lock_guard lock(mutex_);
-  return stats_;
-}
-
-EvictionStats Engine::eviction_stats() const {
-  const std::lock_guard lock(mutex_);
-  return evicting_.stats();
-}
-
-double Engine::now() const {
-  const std::lock_guard lock(mutex_);
-  return now_;
 }
 
 void Engine::bring_back(std::span<const ValueId> targets, std::vector<BlockId>& pins) {

@@ -32,6 +32,7 @@
 #include "core/cost/density_split.hpp"
 #include "core/engine/evicting_pool.hpp"
 #include "core/engine/observer.hpp"
+#include "core/engine/patience.hpp"
 #include "core/engine/world.hpp"
 #include "core/lineage/evicted_regions.hpp"
 #include "core/lineage/graph.hpp"
@@ -48,6 +49,9 @@ struct EngineOptions {
   std::size_t most_hidden_calls = 8192;
   // How often one Call may be run again for a single request before it counts as out of memory.
   std::uint32_t most_runs = 64;
+  // How many times as long as the program itself recomputing may take before it counts as out of memory; 0:
+  // as long as it likes.
+  double most_slowdown = 100;
   EngineObserver* observer = nullptr;
   WallClock clock = steady_clock_ns;  // for measuring the search
 };
@@ -211,7 +215,10 @@ class Engine final : private BlockOwner, private GraphListener {
   void reserve_orphans(std::size_t more);
   [[nodiscard]] bool is_orphan_worth_keeping(ValueId orphan, std::size_t most_walked);
   void end_next_orphan(std::size_t most_walked);
-  bool end_orphans(std::size_t most_walked);
+  enum class Evicted : std::uint8_t { kStay, kComeBack };
+  bool end_orphans(std::span<const ValueId> orphans, std::size_t most_walked, Evicted evicted);
+  bool end_all_orphans();
+  void end_some_orphans();
   [[nodiscard]] Bytes orphaned_bytes_behind(ValueId value);
   void bound_lineage();
   [[nodiscard]] std::size_t most_hidden() const;
@@ -226,6 +233,7 @@ class Engine final : private BlockOwner, private GraphListener {
   EvictedRegions regions_;
   DensitySplit density_;
   EngineStats stats_;
+  Patience patience_;
   double now_ = 0;
   std::uint64_t replays_begun_ = 0;
   std::uint64_t replay_at_ = 0;  // sequence of the Call that is run again
@@ -237,6 +245,7 @@ class Engine final : private BlockOwner, private GraphListener {
   std::vector<ValueId> orphans_;    // Sources that lost their storage
   std::size_t next_orphan_ = 0;     // to be looked at
   std::size_t orphan_looks_due_ = 0;
+  Bytes held_when_swept_ = 0;       // by lineage
   std::size_t hidden_allowed_ = 0;  // beyond the bound: there was no memory to end them
   std::vector<ValueId> targets_;    // of the Call that begins
   std::vector<RunningCall> spare_calls_;

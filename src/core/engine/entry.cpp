@@ -6,11 +6,15 @@
 
 namespace coop {
 
-void Engine::Entry::wait_for_replay() {
+void Engine::Entry::refuse_inside_replay() const {
   if (engine_.replaying_ == std::this_thread::get_id()) {
     throw InvalidArgument(
         "an operator that is run again must not begin others, nor ask for storages");
   }
+}
+
+void Engine::Entry::wait_for_replay() {
+  refuse_inside_replay();
   engine_.replay_ended_.wait(lock_, [&] { return engine_.replaying_ == std::thread::id(); });
 }
 

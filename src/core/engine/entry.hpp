@@ -15,6 +15,8 @@ class Engine::Entry {
   Entry& operator=(const Entry&) = delete;
   ~Entry() { tell_of_forgotten(); }
 
+  // For what the world must not do while it runs a Call again.
+  void refuse_inside_replay() const;
   // Until no other thread replays. What was looked at before may have changed.
   void wait_for_replay();
 

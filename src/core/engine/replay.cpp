@@ -1,7 +1,8 @@
 #include "core/engine/replay.hpp"
 
 #include <algorithm>
-#include <limits>
+#include <cmath>
+#include <string>
 
 #include "core/base/check.hpp"
 
@@ -103,100 +104,36 @@ void Replay::keep(const Value& target) {
   if (!target.is_source()) engine_.pool_.set_tenure(target.block, Tenure::kMovable);
 }
 
-// --- planning ---
-
-void Replay::plan(ValueId missing) {
-  std::vector<ValueId> stack{missing};
-  while (!stack.empty()) {
-    const ValueId id = stack.back();
-    stack.pop_back();
-    if (graph_.values()[id].is_resident()) continue;
-    const CallId call_id = graph_.values()[id].producer;
-    COOP_CHECK(call_id);  // a Source that is not resident is lost
-    Call& call = graph_.calls()[call_id];
-    if (call.planned_by == number_) continue;
-    agenda_.emplace(call.sequence, call_id);
-    call.planned_by = number_;
-    if (call.runs_in != number_) {
-      call.runs_in = number_;
-      call.runs = 0;
-    }
-    graph_.for_each_input(call, [&](const Edge& edge) {
-      hold(edge.value);
-      stack.push_back(edge.value);
-      Value& input = graph_.values()[edge.value];
-      if (++input.wanted == 1 || call.sequence < input.wanted_by) input.wanted_by = call.sequence;
-      if (input.wanted == 1 && input.is_resident()) engine_.reprice(edge.value);
-    });
-  }
-}
-
-void Replay::unplan(CallId call_id) noexcept {
-  Call& call = graph_.calls()[call_id];
-  call.planned_by = 0;
-  graph_.for_each_input(call, [&](const Edge& edge) {
-    Value& input = graph_.values()[edge.value];
-    if (--input.wanted > 0) {
-      input.wanted_by = next_reader(input);
-      return;
-    }
-    drop_scratch(edge.value);
-    if (input.is_resident()) engine_.reprice(edge.value);
-  });
-}
-
-std::uint64_t Replay::next_reader(const Value& value) const {
-  std::uint64_t next = std::numeric_limits<std::uint64_t>::max();
-  graph_.for_each_reader(value, [&](const Edge& edge) {
-    const Call& reader = graph_.calls()[edge.call];
-    if (reader.planned_by == number_) next = std::min(next, reader.sequence);
-  });
-  return next;
-}
-
-// A past Value has memory only while somebody is going to read it.
-void Replay::drop_scratch(ValueId id) noexcept {
-  const Value& value = graph_.values()[id];
-  const bool is_scratch = value.is_resident() && !value.is_current && !value.is_source();
-  if (is_scratch && value.wanted == 0) engine_.give_back(engine_.displace(id));
-}
-
-bool Replay::is_needed(const Call& call) const {
-  bool is_needed = false;
-  graph_.for_each_output(call, [&](ValueId, const Value& value) {
-    if (!value.is_resident() && (value.wanted > 0 || value.is_target)) is_needed = true;
-  });
-  return is_needed;
-}
-
-bool Replay::plan_missing_inputs(CallId call_id) {
-  std::vector<ValueId> missing;
-  graph_.for_each_input(graph_.calls()[call_id], [&](const Edge& edge) {
-    if (!graph_.values()[edge.value].is_resident()) missing.push_back(edge.value);
-  });
-  for (const ValueId id : missing) plan(id);
-  return !missing.empty();
-}
-
-double Replay::cost_of(Engine& engine, std::span<const ValueId> targets) {
-  Graph& graph = engine.graph_;
-  const std::uint64_t number = ++engine.replays_begun_;
-  double cost = 0;
-  std::vector<ValueId> stack(targets.begin(), targets.end());
-  while (!stack.empty()) {
-    const Value& value = graph.values()[stack.back()];
-    stack.pop_back();
-    if (value.is_resident()) continue;
-    Call& call = graph.calls()[value.producer];
-    if (call.planned_by == number) continue;
-    call.planned_by = number;
-    cost += call.cost;
-    graph.for_each_input(call, [&](const Edge& edge) { stack.push_back(edge.value); });
-  }
-  return cost;
-}
-
 // --- running ---
+
+// Throws where running Calls again and again leads nowhere.
+void Replay::expect_progress(CallId call_id) {
+  Call& call = graph_.calls()[call_id];
+  constexpr std::uint32_t kRunsInCircles = 3;
+  if (++call.runs == kRunsInCircles) {
+    engine_.is_replay_in_circles_ = true;
+    engine_.have_costs_fallen_ = true;
+  }
+  if (call.runs > engine_.options_.most_runs) {
+    give_up(call, "What an operator needs again does not fit together with what it is made from.");
+  }
+  if (!engine_.patience_.spend(call.cost)) {
+    give_up(call, "It would go on, but so slowly (recomputing takes more than " +
+                      std::to_string(std::lround(engine_.options_.most_slowdown)) +
+                      " times as long as the program itself) that it would seem to hang.");
+  }
+}
+
+void Replay::give_up(const Call& call, const std::string& why) {
+  Bytes bytes = 0;
+  graph_.for_each_output(call, [&](ValueId, const Value& value) { bytes += value.bytes; });
+  MemoryReport report = report_memory(engine_.pool_, bytes, engine_);
+  report.smallest_budget = 0;  // it is not this request that does not fit
+  if (engine_.is_observed()) {
+    engine_.tell({.kind = EngineEvent::Kind::kOutOfMemory, .bytes = bytes});
+  }
+  throw OutOfMemory(report, why);
+}
 
 // What one Call needs while it runs; given back whatever happens.
 struct Replay::Held {
@@ -213,23 +150,43 @@ struct Replay::Held {
 };
 
 void Replay::run_call(CallId call_id) {
-  Call& call = graph_.calls()[call_id];
-  constexpr std::uint32_t kRunsInCircles = 3;
-  if (++call.runs == kRunsInCircles) {
-    engine_.is_replay_in_circles_ = true;
-    engine_.have_costs_fallen_ = true;
+  expect_progress(call_id);
+  try {
+    try_call(call_id);
+  } catch (const OutOfMemory& no_room) {
+    // What it reads had to stay where it was. Before the Call begins anew, it can be moved aside.
+    if (changes_inputs(graph_.calls()[call_id])) throw;
+    make_room(graph_.calls()[call_id], no_room.report().requested);
+    try_call(call_id);
   }
-  if (call.runs > engine_.options_.most_runs) {
-    Bytes bytes = 0;
-    graph_.for_each_output(call, [&](ValueId, const Value& value) { bytes += value.bytes; });
-    MemoryReport report = report_memory(engine_.pool_, bytes, engine_);
-    report.smallest_budget = 0;  // it is not this request that does not fit
-    if (engine_.is_observed()) {
-      engine_.tell({.kind = EngineEvent::Kind::kOutOfMemory, .bytes = bytes});
+}
+
+bool Replay::changes_inputs(const Call& call) const {
+  bool changes = false;
+  graph_.for_each_input(call, [&](const Edge& edge) { changes |= edge.is_mutated; });
+  return changes;
+}
+
+void Replay::make_room(const Call& call, Bytes bytes) {
+  std::vector<ValueId> inputs;
+  graph_.for_each_input(call, [&](const Edge& edge) { inputs.push_back(edge.value); });
+  for (const ValueId id : inputs) keep(graph_.values()[id]);
+  const auto let_go = [&]() noexcept {
+    for (const ValueId id : inputs) {
+      if (!graph_.values()[id].is_target) engine_.publish(id);
     }
-    throw OutOfMemory(
-        report, "What an operator needs again does not fit together with what it is made from.");
+  };
+  try {
+    engine_.give_back(engine_.take(bytes));
+  } catch (...) {
+    let_go();
+    throw;
   }
+  let_go();
+}
+
+void Replay::try_call(CallId call_id) {
+  const Call& call = graph_.calls()[call_id];
   Held held(engine_);
   std::vector<BlockId> outputs(call.outputs);
   std::vector<std::pair<ValueId, BlockId>> claimed;

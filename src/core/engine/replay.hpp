@@ -15,6 +15,7 @@
 //    earlier, so it comes first. Each Call may run only so often; beyond that it is out of memory.
 // 5. A past Value lives in scratch, a block of its own, until its last planned reader has run. Whoever
 //    changes a Value where it is comes last of its readers, and gets that scratch.
+// 6. A Call that finds no room beside its inputs is tried once more, after those were moved aside.
 //
 // The lock is not held while a Call runs; only one thread is that far at a time.
 //
@@ -23,6 +24,7 @@
 #include <cstdint>
 #include <queue>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -60,7 +62,12 @@ class Replay {
   [[nodiscard]] std::uint64_t next_reader(const Value& value) const;
   [[nodiscard]] bool is_needed(const Call& call) const;
   [[nodiscard]] bool plan_missing_inputs(CallId call_id);
+  void expect_progress(CallId call_id);
+  [[noreturn]] void give_up(const Call& call, const std::string& why);
   void run_call(CallId call_id);
+  void try_call(CallId call_id);
+  [[nodiscard]] bool changes_inputs(const Call& call) const;
+  void make_room(const Call& call, Bytes bytes);
   void run_without_lock(Token call, std::span<const BlockId> inputs, std::span<BlockId> outputs);
   BlockId claim_for_mutation(ValueId id, std::vector<BlockId>& owned) noexcept;
   void deliver(CallId call_id, std::span<const BlockId> outputs);

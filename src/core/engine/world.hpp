@@ -4,8 +4,9 @@
 // dropped and when it is made again; the world has the contents.
 //
 // replay() and forget() are called without the engine's lock. What replay() needs is Engine::allocate, free
-// and address; want of memory must reach the engine as OutOfMemory. forget() may release storages. The others are called under it: they must be quick, must not call the engine (its pool may be
-// asked for addresses), and must not wait for another thread.
+// and address; want of memory must reach the engine as OutOfMemory. forget() may release storages. The
+// others are called under the lock: they must be quick, must not call the engine (its pool may be asked for
+// addresses), and must not wait for another thread.
 
 #include <span>
 

@@ -235,5 +235,68 @@ TEST(EngineBounds, ALongReplayPinsOnlyWhatTheRunningCallReads) {
   EXPECT_EQ(pins.most, 2U);
 }
 
+TEST(EngineBounds, PredictionsThatAreEvictedDoNotKeepTheirBatches) {
+  // An evaluation that collects what the network says: small, and made from batches that are large.
+  Program program(64);
+  const auto weight = program.source(1);
+  std::vector<Program::Tensor> predictions;
+  for (Content i = 0; i < 40; ++i) {
+    const auto batch = program.source(i, 4 * kGrainBytes);
+    const auto hidden = program.make(2, {weight, batch});
+    predictions.push_back(program.make(3, {hidden}));
+    program.release(hidden);
+    program.engine().evict_all();
+    program.release(batch);
+  }
+  for (Content i = 0; i < 40; ++i) {
+    EXPECT_EQ(program.read(predictions[i]), Program::result(3, {Program::result(2, {1, i})}));
+  }
+  program.engine().validate();
+}
+
+TEST(EngineBounds, WhoeverOnlyRunsInCirclesIsOutOfMemoryAndCanGoOn) {
+  Program program(64, {.most_slowdown = 10});
+  std::vector<Program::Tensor> chain{program.source(1)};
+  Content expected = 1;
+  for (Content i = 2; i < 30; ++i) {
+    chain.push_back(program.make(i, {chain.back()}));
+    expected = Program::result(i, {expected});
+  }
+  int reads = 0;
+  const auto read_until_it_fails = [&] {
+    for (reads = 0; reads < 1000; ++reads) {
+      program.engine().evict_all();
+      EXPECT_EQ(program.read(chain.back()), expected);
+    }
+  };
+  EXPECT_THROW(read_until_it_fails(), OutOfMemory);
+  EXPECT_GE(reads, 10) << "the whole program may be run again ten times";
+  EXPECT_LE(reads, 11);
+  program.engine().validate();
+  EXPECT_EQ(program.read(chain.back()), expected);
+  // Whoever gets on in between has as much time again.
+  for (int i = 0; i < 100; ++i) {
+    program.engine().evict_all();
+    EXPECT_EQ(program.read(chain[2]), Program::result(3, {Program::result(2, {1})}));
+    program.release(program.make(100, {chain.front()}));
+  }
+}
+
+TEST(EngineBounds, AReplayThatFindsNoRoomBesideWhatItReadsMovesThatAside) {
+  Program program(10);
+  const auto left = program.source(5, 3 * kGrainBytes);
+  const auto x = program.source(1);
+  const auto y = program.make(2, {x}, 4 * kGrainBytes);
+  program.engine().evict_all();
+  const auto right = program.source(6, 3 * kGrainBytes);
+  program.release(left);
+  ASSERT_EQ(program.pool().free_bytes(), 6 * kGrainBytes);
+  ASSERT_EQ(program.pool().largest_hole_bytes(), 3 * kGrainBytes) << "x lies in the middle";
+  EXPECT_EQ(program.read(y), Program::result(2, {1}));
+  EXPECT_EQ(program.read(x), 1U);
+  EXPECT_EQ(program.read(right), 6U);
+  program.engine().validate();
+}
+
 }  // namespace
 }  // namespace coop

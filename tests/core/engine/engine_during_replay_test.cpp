@@ -112,5 +112,21 @@ TEST(EngineDuringReplay, CostsThatAreTooLargeToAddUp) {
   EXPECT_LT(program.engine().now(), 1e16);
 }
 
+TEST(EngineDuringReplay, WhatIsRunAgainMustNotBeginOthers) {
+  Program program(8);
+  WhenReplayed replayed;
+  program.world().set_observer(replayed);
+  const auto source = program.source(1);
+  const auto x = program.make(2, {source});
+  program.engine().evict_all();
+  replayed.then = [&](int) {
+    const std::vector<StorageId> reads{source.storage};  // which is there
+    EXPECT_THROW(program.engine().begin_call(reads, {}), InvalidArgument);
+    EXPECT_THROW(program.engine().make_resident(source.storage), InvalidArgument);
+  };
+  EXPECT_EQ(program.read(x), Program::result(2, {1}));
+  EXPECT_EQ(replayed.count, 1);
+}
+
 }  // namespace
 }  // namespace coop

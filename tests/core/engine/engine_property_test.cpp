@@ -74,6 +74,8 @@ RunOptions draw_budget(Case& one, int number) {
   if (one.random.chance(0.3)) {
     options.engine.most_depth = static_cast<std::uint32_t>(one.random.between(1, 10));
   }
+  // Programs that check what was evicted all the time are slow by nature.
+  options.engine.most_slowdown = one.random.chance(0.1) ? 5 : 0;
   options.is_traced = one.is_traced;
   return options;
 }
