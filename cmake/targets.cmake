@@ -38,14 +38,6 @@ function(coop_program)
   set_target_properties(${PROGRAM_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
 endfunction()
 
-# coop_example(NAME <target> SOURCES <file>... [LIBS <target>...])
-function(coop_example)
-  cmake_parse_arguments(PARSE_ARGV 0 EXAMPLE "" "NAME" "SOURCES;LIBS")
-  add_executable(${EXAMPLE_NAME} ${EXAMPLE_SOURCES})
-  target_include_directories(${EXAMPLE_NAME} PRIVATE "${PROJECT_SOURCE_DIR}/src")
-  target_link_libraries(${EXAMPLE_NAME} PRIVATE ${EXAMPLE_LIBS} CLI11::CLI11)
-endfunction()
-
 # coop_test(NAME <target> LABEL <label> SOURCES <file>... [LIBS <target>...] [OWN_MAIN])
 # A GoogleTest program, each case of it a test of ctest named <target>/<Suite>.<Case>.
 # Labels: unit, conformance, property, golden, torch, gpu. OWN_MAIN: the sources bring a main().

@@ -9,7 +9,7 @@ for tool in clang-format "$ruff"; do
   command -v "$tool" >/dev/null || die "$tool is missing: run make setup"
 done
 
-mapfile -t cpp < <(find src tests bench examples -name '*.hpp' -o -name '*.cpp')
+mapfile -t cpp < <(find src tests bench -name '*.hpp' -o -name '*.cpp')
 python=(python tests bench scripts)
 
 if [[ ${1:-} == --check ]]; then
