@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <new>
 
 #include <CLI/CLI.hpp>
 
@@ -59,6 +60,9 @@ int main(int argc, char** argv) {
   } catch (const coop::InternalError& error) {
     std::fprintf(stderr, "coop-sim: this is a bug in coop: %s\n", error.what());
     return coop::cli::kBug;
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "coop-sim: error: this machine has not enough memory for it\n");
+    return coop::cli::kBadInput;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "coop-sim: error: %s\n", error.what());
     return coop::cli::kBadInput;

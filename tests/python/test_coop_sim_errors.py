@@ -1,6 +1,8 @@
 """Bad input: one line that says what is wrong and where, exit code 2, nothing on stdout."""
 
 import gzip
+import os
+import resource
 import subprocess
 from pathlib import Path
 
@@ -95,6 +97,38 @@ def test_broken_files(coop_sim, tmp_path, case):
 def test_files_that_are_not_there(coop_sim, tmp_path):
     assert "is a directory, not a file" in coop_sim.refuses("info", tmp_path)
     assert "No such file or directory" in coop_sim.refuses("info", tmp_path / "nothing")
+
+
+def test_pipes_and_devices_are_not_read(coop_sim, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)  # nobody writes to it: to open it would be to wait for ever
+    for path in (pipe, "/dev/zero", "/dev/null"):
+        for command in (["run", path, *AT], ["info", path], ["explain", path, *AT]):
+            assert f"{path}: is a pipe or a device, not a file" in coop_sim.refuses(*command)
+
+
+def test_a_file_that_unpacks_to_more_than_a_trace_is_refused(coop_sim, tmp_path):
+    # 64 GiB of nothing, in 1,024 parts of 64 MiB each.
+    bomb = tmp_path / "bomb.trace.gz"
+    bomb.write_bytes(1024 * gzip.compress(bytes(64 << 20)))
+    says = f"{bomb}: more than 8 MiB of text: is this a trace? If it is, --max-text sets the limit"
+    assert says in coop_sim.refuses("info", bomb, "--max-text", "8MiB")
+    # Without the option there is a limit too, and what is read takes no more memory than that.
+    done = subprocess.run(
+        [coop_sim.program, "info", bomb],
+        text=True,
+        capture_output=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (4 << 30, 4 << 30)),
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"{bomb}: more than 1 GiB of text" in done.stderr
+
+
+def test_the_limit_can_be_set(coop_sim, small_trace):
+    size = small_trace.stat().st_size
+    coop_sim.text("info", small_trace, "--max-text", size)
+    assert "of text" in coop_sim.refuses("info", small_trace, "--max-text", size - 1)
+    assert "unknown unit" in coop_sim.refuses("info", small_trace, "--max-text", "1 heap")
 
 
 def test_a_trace_that_needs_nothing_has_no_ratio(coop_sim, tmp_path):

@@ -25,6 +25,17 @@ bool is_dtr_log(std::string_view text, const TraceOptions& options) {
   return options.format.empty() ? text.starts_with('{') : options.format == "dtr";
 }
 
+std::string read_text(const std::string& path, const TraceOptions& options) {
+  const Bytes most =
+      options.most_text.empty() ? sim::kMostTextBytes : parse_bytes(options.most_text);
+  try {
+    return sim::read_text_file(path, most);
+  } catch (const sim::TooMuchText& error) {
+    throw sim::TraceError(std::string(error.what()) +
+                          ": is this a trace? If it is, --max-text sets the limit");
+  }
+}
+
 std::string name_of(const std::filesystem::path& path) {
   std::filesystem::path name = path.filename();
   for (const char* ending : {".gz", ".log", ".trace"}) {
@@ -41,10 +52,14 @@ void add_trace_options(CLI::App& app, TraceOptions& options) {
   app.add_flag(
       "--inplace", options.is_in_place,
       "DTR logs: MUTATE changes a tensor where it is (without: makes a copy, as DTR has it)");
+  app.add_option("--max-text", options.most_text,
+                 "the most text that is read from a file, unpacked; without: " +
+                     format_bytes(sim::kMostTextBytes))
+      ->type_name("BYTES");
 }
 
 LoadedTrace load_trace(const std::string& path, const TraceOptions& options) {
-  std::string text = sim::read_text_file(path);
+  std::string text = read_text(path, options);
   const auto mutation = options.is_in_place ? sim::Mutation::kInPlace : sim::Mutation::kCopies;
   LoadedTrace loaded{.path = path, .name = name_of(path)};
   loaded.trace = is_dtr_log(text, options) ? sim::parse_dtr_log(std::move(text), path, mutation)

@@ -18,6 +18,7 @@ namespace coop::cli {
 struct TraceOptions {
   std::string format;  // empty: guessed from what is in the file
   bool is_in_place = false;
+  std::string most_text;  // empty: sim::kMostTextBytes
 };
 void add_trace_options(CLI::App& app, TraceOptions& options);
 
@@ -27,7 +28,7 @@ struct LoadedTrace {
   sim::Trace trace;
   sim::Demand demand;
 };
-// Throws sim::TraceError.
+// Throws sim::TraceError, and InvalidArgument for options that make no sense.
 LoadedTrace load_trace(const std::string& path, const TraceOptions& options);
 
 // --- in which world ---

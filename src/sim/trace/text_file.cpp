@@ -1,24 +1,18 @@
 #include "sim/trace/text_file.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <limits>
 #include <memory>
+#include <optional>
 #include <system_error>
+#include <utility>
 
-#include <zlib.h>
-
-#include "sim/trace/trace_error.hpp"
+#include "sim/trace/gzip.hpp"
 
 namespace coop::sim {
 namespace {
-
-constexpr int kGzipFormat = 15 + 16;  // zlib: the largest window, with gzip's header
-// A kilobyte of gzip can hold a megabyte. More than this is not a trace.
-constexpr std::size_t kMostTextBytes = std::size_t{8} << 30U;
 
 struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
@@ -37,105 +31,48 @@ File open(const std::filesystem::path& path, const char* mode) {
   return file;
 }
 
-// zlib counts in 32 bits: long input is handed over in parts.
-uInt part_of(std::size_t bytes) {
-  return static_cast<uInt>(std::min<std::size_t>(bytes, std::numeric_limits<uInt>::max()));
+// A pipe that nobody writes to never opens, and a device may never end.
+void expect_file(const std::filesystem::path& path) {
+  std::error_code ignored;
+  const auto status = std::filesystem::status(path, ignored);
+  if (std::filesystem::is_other(status)) {
+    fail(path,
+         "is a pipe or a device, not a file; write what comes from it to a file, and read that");
+  }
 }
 
-// zlib takes input that it does not change without const.
-Bytef* input_bytes(std::string_view data, std::size_t at) {
-  return reinterpret_cast<Bytef*>(const_cast<char*>(data.data() + at));
-}
-
-class Inflater {
- public:
-  Inflater() {
-    if (inflateInit2(&stream_, kGzipFormat) != Z_OK) throw std::bad_alloc();
-  }
-  Inflater(const Inflater&) = delete;
-  Inflater& operator=(const Inflater&) = delete;
-  ~Inflater() { inflateEnd(&stream_); }
-
-  // Appends one member of the file to `text`; how much of `data` that was.
-  std::size_t member(std::string_view data, std::string& text) {
-    inflateReset(&stream_);
-    std::size_t taken = 0;
-    for (int status = Z_OK; status != Z_STREAM_END;) {
-      const uInt given = part_of(data.size() - taken);
-      stream_.next_in = input_bytes(data, taken);
-      stream_.avail_in = given;
-      stream_.next_out = reinterpret_cast<Bytef*>(buffer_.data());
-      stream_.avail_out = static_cast<uInt>(buffer_.size());
-      status = inflate(&stream_, Z_NO_FLUSH);
-      taken += given - stream_.avail_in;
-      text.append(buffer_.data(), buffer_.size() - stream_.avail_out);
-      if (text.size() > kMostTextBytes) throw TraceError("more than 8 GiB of text");
-      const bool is_stuck = status == Z_BUF_ERROR || (status == Z_OK && taken == data.size() &&
-                                                      stream_.avail_out == buffer_.size());
-      if (is_stuck) throw TraceError("broken gzip: the file ends too early");
-      if (status == Z_MEM_ERROR) throw std::bad_alloc();
-      if (status != Z_OK && status != Z_STREAM_END) {
-        throw TraceError(std::string("broken gzip: ") +
-                         (stream_.msg == nullptr ? "not in the format" : stream_.msg));
-      }
-    }
-    return taken;
-  }
-
- private:
-  z_stream stream_{};
-  std::array<char, 65536> buffer_{};
-};
-
-}  // namespace
-
-bool is_gzip(std::string_view data) { return data.substr(0, 2) == "\x1f\x8b"; }
-
-std::string gunzip(std::string_view data) {
-  Inflater inflater;
+std::string read_all(std::FILE* file, Bytes most_bytes) {
   std::string text;
-  // A gzip file may be several, one after the other.
-  do {
-    data.remove_prefix(inflater.member(data, text));
-  } while (!data.empty());
+  std::optional<Gunzip> unpacked;
+  std::array<char, 65536> buffer{};
+  bool is_first = true;
+  while (const std::size_t n = std::fread(buffer.data(), 1, buffer.size(), file)) {
+    const std::string_view piece(buffer.data(), n);
+    // The first piece has two bytes at least if the file does.
+    if (std::exchange(is_first, false) && is_gzip(piece)) unpacked.emplace();
+    bool is_too_much = false;
+    if (unpacked) {
+      is_too_much = !unpacked->add(piece, text, most_bytes);
+    } else {
+      is_too_much = piece.size() > most_bytes - text.size();
+      if (!is_too_much) text += piece;
+    }
+    if (is_too_much) throw TooMuchText("more than " + format_bytes(most_bytes) + " of text");
+  }
+  if (std::ferror(file) != 0) throw TraceError(std::strerror(errno));
+  if (unpacked) unpacked->finish();
   return text;
 }
 
-std::string gzip(std::string_view text) {
-  z_stream stream{};
-  if (deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, kGzipFormat, 8, Z_DEFAULT_STRATEGY) !=
-      Z_OK) {
-    throw std::bad_alloc();
-  }
-  const std::unique_ptr<z_stream, int (*)(z_stream*)> guard(&stream, deflateEnd);
-  std::array<char, 65536> buffer{};
-  std::string data;
-  std::size_t taken = 0;
-  for (int status = Z_OK; status != Z_STREAM_END;) {
-    const uInt given = part_of(text.size() - taken);
-    const bool is_last = taken + given == text.size();
-    stream.next_in = input_bytes(text, taken);
-    stream.avail_in = given;
-    stream.next_out = reinterpret_cast<Bytef*>(buffer.data());
-    stream.avail_out = static_cast<uInt>(buffer.size());
-    status = deflate(&stream, is_last ? Z_FINISH : Z_NO_FLUSH);
-    taken += given - stream.avail_in;
-    data.append(buffer.data(), buffer.size() - stream.avail_out);
-  }
-  return data;
-}
+}  // namespace
 
-std::string read_text_file(const std::filesystem::path& path) {
+std::string read_text_file(const std::filesystem::path& path, Bytes most_bytes) {
+  expect_file(path);
   const File file = open(path, "rb");
-  std::string data;
-  std::array<char, 65536> buffer{};
-  while (const std::size_t n = std::fread(buffer.data(), 1, buffer.size(), file.get())) {
-    data.append(buffer.data(), n);
-  }
-  if (std::ferror(file.get()) != 0) fail(path, std::strerror(errno));
-  if (!is_gzip(data)) return data;
   try {
-    return gunzip(data);
+    return read_all(file.get(), most_bytes);
+  } catch (const TooMuchText& error) {
+    throw TooMuchText(path.string() + ": " + error.what());
   } catch (const TraceError& error) {
     fail(path, error.what());
   }

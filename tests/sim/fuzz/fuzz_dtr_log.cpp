@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "sim/trace/dtr_log.hpp"
-#include "sim/trace/text_file.hpp"
+#include "sim/trace/gzip.hpp"
 #include "sim/trace/trace_error.hpp"
 #include "sim/trace/trace_file.hpp"
 

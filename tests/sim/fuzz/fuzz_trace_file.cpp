@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "sim/trace/text_file.hpp"
+#include "sim/trace/gzip.hpp"
 #include "sim/trace/trace_error.hpp"
 #include "sim/trace/trace_file.hpp"
 

@@ -6,7 +6,6 @@
 
 #include <gtest/gtest.h>
 
-#include "sim/trace/text_file.hpp"
 #include "sim/trace/trace_error.hpp"
 #include "sim/trace/trace_file.hpp"
 

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/generators/generators.hpp"
+#include "sim/trace/gzip.hpp"
 #include "sim/trace/text_file.hpp"
 #include "sim/trace/trace_builder.hpp"
 #include "support/recorded_logs.hpp"
@@ -244,6 +245,45 @@ TEST_F(TraceFileOnDisk, BrokenGzip) {
   EXPECT_THROW(gunzip(whole + "junk"), TraceError);
   EXPECT_EQ(gunzip(gzip("one\n") + gzip("two\n")), "one\ntwo\n") << "gzip allows several parts";
   EXPECT_EQ(gunzip(gzip("")), "");
+}
+
+TEST(Gzip, IsUnpackedPieceByPiece) {
+  // 65536: as long as what is unpacked at a time.
+  for (const std::size_t length : {0U, 1U, 65535U, 65536U, 65537U, 2 * 65536U}) {
+    const std::string text(length, 'x');
+    const std::string zipped = gzip(text) + gzip("and more");
+    for (const std::size_t size : {std::size_t{1}, std::size_t{7}, zipped.size()}) {
+      Gunzip file;
+      std::string unpacked;
+      for (std::size_t at = 0; at < zipped.size(); at += size) {
+        ASSERT_TRUE(file.add(std::string_view(zipped).substr(at, size), unpacked, length + 8));
+      }
+      file.finish();
+      ASSERT_EQ(unpacked, text + "and more") << length << " bytes in pieces of " << size;
+    }
+  }
+}
+
+TEST_F(TraceFileOnDisk, NoMoreIsReadThanMayBe) {
+  const std::string text(200'000, 'x');
+  for (const char* name : {"plain", "zipped.gz"}) {
+    const auto path = folder_ / name;
+    write_text_file(path, text);
+    EXPECT_EQ(read_text_file(path, text.size()), text);
+    EXPECT_THROW(read_text_file(path, text.size() - 1), TooMuchText) << name;
+    EXPECT_THROW(read_text_file(path, 0), TooMuchText) << name;
+    try {
+      read_text_file(path, 100'000);
+    } catch (const TooMuchText& error) {
+      EXPECT_EQ(error.what(), path.string() + ": more than 97.7 KiB of text");
+    }
+  }
+  // Sixteen mebibytes in sixteen kilobytes; what is taken is what may be read.
+  const std::string bomb = gzip(std::string(16_MiB, '\0'));
+  Gunzip file;
+  std::string unpacked;
+  EXPECT_FALSE(file.add(bomb, unpacked, 100'000));
+  EXPECT_LE(unpacked.capacity(), 200'000U);
 }
 
 }  // namespace
