@@ -29,6 +29,7 @@ test_needs=(
   clang-format:clang-format
   clang-tidy:clang-tidy
   python3:python3
+  rsvg-convert:librsvg2-bin
 )
 
 there() {

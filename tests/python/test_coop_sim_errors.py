@@ -31,10 +31,8 @@ AT = ("--policy", "coop", "--ratio", ".5")
         (["run", RESNET, "--policy", "coop", "--budget", "9TiB"], "cannot be made"),
         (["run", RESNET, "--policy", "oracle", "--ratio", ".5"], "there are coop, coop-paper, dtr"),
         (["run", RESNET, *AT, "--no-fragmentation"], "means nothing with --no-fragmentation"),
-        (
-            ["run", RESNET, *AT, "--map", "map.png"],
-            "map.png: pictures are written as .svg",
-        ),
+        (["run", RESNET, *AT, "--map", "map.gif"], "map.gif: pictures are written as .svg,"),
+        (["run", RESNET, *AT, "--map", "/nowhere/map.png"], "/nowhere/map.png: No such file"),
         (["run", RESNET, *AT, "--map", "/nowhere/map.svg"], "/nowhere/map.svg: No such file"),
         (["explain", RESNET, "--policy", "coop", "--ratio", "0"], "--ratio 0: a ratio is"),
         (["sweep", RESNET, "--policies", "coop,oracle", "--ratios", ".5"], "no policy 'oracle'"),

@@ -1,4 +1,7 @@
-"""Memory maps."""
+"""Memory maps, and pictures as PNG."""
+
+import struct
+import subprocess
 
 import pytest
 from coop_sim_checks import BILSTM, RESNET, check_picture, texts
@@ -29,6 +32,43 @@ def test_memory_map_of_a_run_that_does_not_fit(coop_sim, tmp_path):
     path = tmp_path / "map.svg"
     coop_sim.text("run", RESNET, "--inplace", "--policy", "coop", "--ratio", ".1", "--map", path)
     assert "runs out of memory where the map ends" in texts(check_picture(path))
+
+
+def png_size(path):
+    content = path.read_bytes()
+    assert content.startswith(b"\x89PNG\r\n\x1a\n") and content.endswith(b"IEND\xaeB`\x82")
+    return struct.unpack(">II", content[16:24])
+
+
+def test_png(coop_sim, small_trace, tmp_path):
+    png, svg = tmp_path / "map.png", tmp_path / "map.svg"
+    for path in (png, svg):
+        coop_sim.text("run", small_trace, "--policy", "coop", "--ratio", ".7", "--map", path)
+    width, height = (int(check_picture(svg).get(side)) for side in ("width", "height"))
+    assert png_size(png) == (2 * width, 2 * height)
+
+
+def test_png_of_very_many_charts_is_as_large_as_it_can_be(coop_sim, small_trace, tmp_path):
+    png = tmp_path / "sweep.png"
+    traces = [tmp_path / f"{i}.trace" for i in range(120)]
+    for path in traces:
+        path.symlink_to(small_trace)
+    coop_sim.text("sweep", *traces, "--policies", "lru", "--ratios", ".9", "--plot", png)
+    width, height = png_size(png)
+    assert 25000 < height <= 32000 and width > 1000
+
+
+def test_png_without_the_program_that_draws_it(coop_sim, small_trace, tmp_path):
+    png = tmp_path / "map.png"
+    done = subprocess.run(
+        [coop_sim.program, "run", small_trace, "--policy=lru", "--ratio=.9", "--map", png],
+        env={"PATH": str(tmp_path)},
+        text=True,
+        capture_output=True,
+    )
+    assert (done.returncode, done.stdout, png.exists()) == (2, "", False)
+    assert f"{png}: PNG needs the program rsvg-convert" in done.stderr
+    assert ".svg and .html need nothing" in done.stderr
 
 
 def test_pictures_are_the_same_every_time(coop_sim, small_trace, tmp_path):

@@ -77,13 +77,15 @@ def test_sweep_knows_references_by_the_beginning_of_a_name(coop_sim, small_trace
 def test_sweep_plots(coop_sim, tmp_path):
     paths = [tmp_path / "sweep.svg", tmp_path / "sweep.html"]
     reference = "tests/data/h200/lower_bound.csv"
-    plots = [argument for path in paths for argument in ("--plot", path)]
+    png = tmp_path / "sweep.png"
+    plots = [argument for path in (*paths, png) for argument in ("--plot", path)]
     text = coop_sim.text(*SWEEP, "--reference", reference, *plots)
     for path in paths:
         said = texts(check_picture(path))
         for label in ("resnet50", "bilstm", "coop", "dtr", "lower bound", "overhead (%)"):
             assert label in said
     assert "Search time" in text
+    assert png.read_bytes().startswith(b"\x89PNG")
     HTMLParser().feed(paths[1].read_text())
     assert "Fragmentation" in paths[1].read_text(), "a page has the figures too"
 

@@ -156,7 +156,8 @@ void declare(CLI::App& app, RunOptions& options) {
   app.add_option("--ratio", options.ratio, "budget / peak memory, such as .5");
   app.add_option("--budget", options.budget, "the budget itself, such as 8GiB");
   add_world_options(app, options.world);
-  app.add_option("--map", options.map, "draw addresses against time: FILE.svg or FILE.html")
+  app.add_option("--map", options.map,
+                 "draw addresses against time: FILE.svg, FILE.html or FILE.png")
       ->type_name("FILE");
   app.add_flag("--json", options.is_json, "for programs");
 }

@@ -97,7 +97,8 @@ void declare(CLI::App& app, SweepOptions& options) {
                  "CSV with others' figures, to stand beside ours: reference,trace,ratio,time")
       ->allow_extra_args(false)
       ->type_name("FILE");
-  app.add_option("--plot", options.plots, "draw it: FILE.svg or FILE.html; may be given twice")
+  app.add_option("--plot", options.plots,
+                 "draw it: FILE.svg, FILE.html or FILE.png; may be given again")
       ->allow_extra_args(false)
       ->type_name("FILE");
   app.add_flag("--json", options.is_json, "for programs");

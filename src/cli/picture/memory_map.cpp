@@ -85,7 +85,7 @@ class MemoryMap {
     draw_traffic();
     draw_axes();
     draw_marks();
-    return {.title = title_, .svg = svg_.finish()};
+    return {.title = title_, .svg = svg_.finish(), .height = kHeight};
   }
 
  private:

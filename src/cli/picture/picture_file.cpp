@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "cli/picture/png.hpp"
 #include "cli/picture/svg.hpp"
 #include "core/base/errors.hpp"
 #include "sim/trace/text_file.hpp"
@@ -50,14 +51,20 @@ text { font: 13px system-ui, sans-serif; fill: #1c2430; }
 
 void check_picture_path(const std::string& path) {
   const auto ending = std::filesystem::path(path).extension();
-  if (ending == ".svg" || ending == ".html") return;
-  throw InvalidArgument(path + ": pictures are written as .svg or .html" +
-                        (ending == ".png" ? "; a browser turns either into PNG" : ""));
+  if (ending != ".svg" && ending != ".html" && ending != ".png") {
+    throw InvalidArgument(path + ": pictures are written as .svg, .html or .png");
+  }
+  if (ending == ".png" && !can_write_png()) {
+    throw InvalidArgument(path +
+                          ": PNG needs the program rsvg-convert, which is not there (Debian:"
+                          " librsvg2-bin); .svg and .html need nothing");
+  }
 }
 
 void write_picture(const std::string& path, const Picture& picture, std::string_view figures) {
-  const bool is_page = std::filesystem::path(path).extension() == ".html";
-  sim::write_text_file(path, is_page ? html_page(picture, figures) : picture.svg);
+  const auto ending = std::filesystem::path(path).extension();
+  if (ending == ".png") return write_png(path, picture.svg, picture.height);
+  sim::write_text_file(path, ending == ".html" ? html_page(picture, figures) : picture.svg);
 }
 
 }  // namespace coop::cli

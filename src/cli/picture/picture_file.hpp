@@ -1,6 +1,6 @@
 #pragma once
 
-// Pictures as files: SVG as it is, or a page of HTML that needs nothing else.
+// Pictures as files: SVG as it is, a page of HTML that needs nothing else, or PNG.
 
 #include <string>
 #include <string_view>
@@ -10,9 +10,11 @@ namespace coop::cli {
 struct Picture {
   std::string title;
   std::string svg;
+  double height = 0;  // of the SVG
 };
 
-// Throws InvalidArgument unless the name ends in .svg or .html. Call it before anything takes time.
+// Throws InvalidArgument unless the name ends in .svg, .html or .png, and this machine can draw that. Call it
+// before anything takes time.
 void check_picture_path(const std::string& path);
 
 // A page shows `figures`, plain text, beneath the picture. Throws sim::TraceError, naming the file.

@@ -110,7 +110,7 @@ class SweepChart {
     svg_.add_box({.width = kWidth, .height = height_}, "ground");
     draw_head();
     for (std::size_t trace = 0; trace < plan().traces.size(); ++trace) draw_row(trace);
-    return {.title = kTitle, .svg = svg_.finish()};
+    return {.title = kTitle, .svg = svg_.finish(), .height = height_};
   }
 
  private:

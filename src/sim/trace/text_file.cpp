@@ -4,31 +4,18 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <memory>
 #include <optional>
 #include <system_error>
 #include <utility>
 
 #include "sim/trace/gzip.hpp"
+#include "sim/trace/open_file.hpp"
 
 namespace coop::sim {
 namespace {
 
-struct CloseFile {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-using File = std::unique_ptr<std::FILE, CloseFile>;
-
 [[noreturn]] void fail(const std::filesystem::path& path, const std::string& why) {
   throw TraceError(path.string() + ": " + why);
-}
-
-File open(const std::filesystem::path& path, const char* mode) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) fail(path, "is a directory, not a file");
-  File file(std::fopen(path.c_str(), mode));
-  if (!file) fail(path, std::strerror(errno));
-  return file;
 }
 
 // A pipe that nobody writes to never opens, and a device may never end.
@@ -66,9 +53,17 @@ std::string read_all(std::FILE* file, Bytes most_bytes) {
 
 }  // namespace
 
+File open_file(const std::filesystem::path& path, const char* mode) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) fail(path, "is a directory, not a file");
+  File file(std::fopen(path.c_str(), mode));
+  if (!file) fail(path, std::strerror(errno));
+  return file;
+}
+
 std::string read_text_file(const std::filesystem::path& path, Bytes most_bytes) {
   expect_file(path);
-  const File file = open(path, "rb");
+  const File file = open_file(path, "rb");
   try {
     return read_all(file.get(), most_bytes);
   } catch (const TooMuchText& error) {
@@ -84,7 +79,7 @@ void write_text_file(const std::filesystem::path& path, std::string_view text) {
     zipped = gzip(text);
     text = zipped;
   }
-  File file = open(path, "wb");
+  File file = open_file(path, "wb");
   const bool is_written = std::fwrite(text.data(), 1, text.size(), file.get()) == text.size();
   const bool is_closed = std::fclose(file.release()) == 0;
   if (!is_written || !is_closed) fail(path, std::strerror(errno));
