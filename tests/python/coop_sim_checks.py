@@ -5,6 +5,7 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 RESNET = "tests/data/h200/resnet50.log.gz"
+SPOS = "tests/data/h200/spos.log.gz"
 BILSTM = "tests/data/h200/bilstm.log.gz"
 SVG = "{http://www.w3.org/2000/svg}"
 

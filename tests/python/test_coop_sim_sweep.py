@@ -8,7 +8,7 @@ import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 
-from coop_sim_checks import BILSTM, RESNET, check_fields, check_picture, texts
+from coop_sim_checks import BILSTM, RESNET, SPOS, check_fields, check_picture, texts
 
 SWEEP = ("sweep", RESNET, BILSTM, "--inplace", "--policies", "coop,dtr", "--ratios", ".6,.5,.05")
 
@@ -52,6 +52,30 @@ def test_sweep_prints_tables(coop_sim):
     assert re.search(r"^  \(lower bound\) +4\.7% +6\.9%$", text, re.MULTILINE)
     assert re.search(r"^  dtr +\d+\.\d% +\d+\.\d% +-$", text, re.MULTILINE)
     assert text.endswith("-: does not fit\n")
+
+
+def test_sweep_sums_up_what_every_policy_can_run(coop_sim):
+    traces = (RESNET, SPOS)
+    at = ("--inplace", "--policies", "coop,dtr", "--ratios", ".5,.2,.05")
+    sweep = ("sweep", *traces, *at)
+    text = coop_sim.text(*sweep, "--summary")
+    ok = {
+        (r["trace"], r["policy"], r["ratio"]): r
+        for r in coop_sim.json(*sweep)["results"]
+        if r["status"] == "ok"
+    }
+    rows = re.findall(r"^  (coop|dtr) +(\S+) +(\S+) +(\S+)$", text, re.MULTILINE)
+    assert [policy for policy, *_ in rows] == 4 * ["coop", "dtr"]
+    for i, ratio in enumerate((0.5, 0.2, 0.05)):
+        common = [t for t in traces if all((t, p, ratio) in ok for p in ("coop", "dtr"))]
+        for policy, *cells in rows[:2]:
+            assert int(cells[i]) == sum((t, policy, ratio) in ok for t in traces)
+        for figure, lines in (("overhead", rows[2:4]), ("fragmentation", rows[4:6])):
+            for policy, *cells in lines:
+                figures = [100 * ok[trace, policy, ratio][figure] for trace in common]
+                mean = f"{sum(figures) / len(figures):.1f}%" if figures else "-"
+                assert cells[i] == mean
+    assert coop_sim.refuses(*sweep, "--summary", "--json").startswith("--summary excludes --json")
 
 
 def test_sweep_knows_references_by_the_beginning_of_a_name(coop_sim, small_trace, tmp_path):

@@ -1,6 +1,7 @@
 // coop-sim policies: what --policy may be.
 
 #include <string>
+#include <vector>
 
 #include "cli/commands/subcommand.hpp"
 #include "cli/text/format.hpp"
@@ -20,7 +21,10 @@ int list_policies(const PoliciesOptions& options) {
   table.set_last_left();
   JsonWriter json;
   json.begin_array();
-  for (const PolicyTraits& traits : known_policies()) {
+  std::vector<PolicyTraits> all = known_policies();
+  const std::vector<PolicyTraits> ablations = known_ablations();
+  all.insert(all.end(), ablations.begin(), ablations.end());
+  for (const PolicyTraits& traits : all) {
     const bool needs_addresses = make_policy(traits.name)->needs_addresses();
     table.add_row({std::string(traits.name), std::string(traits.summary)});
     json.begin_object();

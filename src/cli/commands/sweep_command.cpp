@@ -29,6 +29,7 @@ struct SweepOptions {
   std::vector<std::string> references;
   std::vector<std::string> plots;
   std::size_t jobs = std::max(1U, std::thread::hardware_concurrency());
+  bool is_summary = false;
   bool is_json = false;
 };
 
@@ -70,7 +71,8 @@ int run_sweep(const SweepOptions& options) {
       progress.show(done, describe(plan, cell));
     });
   }
-  const std::string text = sweep_text(sweep, references);
+  const std::string text =
+      options.is_summary ? sweep_summary(sweep) : sweep_text(sweep, references);
   if (!options.plots.empty()) {
     const Picture picture = draw_sweep(sweep, references);
     for (const std::string& plot : options.plots) write_picture(plot, picture, text);
@@ -101,7 +103,9 @@ void declare(CLI::App& app, SweepOptions& options) {
                  "draw it: FILE.svg, FILE.html or FILE.png; may be given again")
       ->allow_extra_args(false)
       ->type_name("FILE");
-  app.add_flag("--json", options.is_json, "for programs");
+  app.add_flag("--summary", options.is_summary,
+               "one table for all traces: means over those that fit with every policy");
+  app.add_flag("--json", options.is_json, "for programs")->excludes("--summary");
 }
 
 }  // namespace

@@ -12,6 +12,8 @@
 namespace coop::cli {
 
 std::string sweep_text(const Sweep& sweep, const std::vector<Reference>& references);
+// All traces together, in one table: how many fit, and means over those that fit with every policy.
+std::string sweep_summary(const Sweep& sweep);
 std::string sweep_json(const Sweep& sweep, const std::vector<Reference>& references);
 // Of each trace a row of charts: overhead, fragmentation and search time against the ratio.
 Picture draw_sweep(const Sweep& sweep, const std::vector<Reference>& references);

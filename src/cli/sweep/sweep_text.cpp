@@ -1,4 +1,5 @@
 #include <functional>
+#include <optional>
 
 #include "cli/sweep/sweep_report.hpp"
 #include "cli/text/format.hpp"
@@ -11,22 +12,23 @@ namespace {
 constexpr const char* kDoesNotFit = "-";
 constexpr const char* kNotRun = "?";
 
-using Figure = std::function<std::string(const sim::StepResult&)>;
-
-class TraceTable {
+// One line for each policy, one column for each ratio.
+class SweepTable {
  public:
-  TraceTable(const Sweep& sweep, std::size_t trace) : sweep_(sweep), trace_(trace) {
+  explicit SweepTable(const SweepPlan& plan) : plan_(plan) {
     std::vector<std::string> header{"budget / peak"};
-    for (const double ratio : plan().ratios) header.push_back(format_ratio(ratio));
+    for (const double ratio : plan.ratios) header.push_back(format_ratio(ratio));
     table_.add_row(header);
   }
 
-  void add_figures(const std::string& heading, const Figure& figure) {
+  // shown(policy, ratio), both by number.
+  using Shown = std::function<std::string(std::size_t, std::size_t)>;
+  void add_policies(const std::string& heading, const Shown& shown) {
     table_.add_heading(heading);
-    for (std::size_t policy = 0; policy < plan().policies.size(); ++policy) {
-      std::vector<std::string> row{"  " + plan().policies[policy]};
-      for (std::size_t ratio = 0; ratio < plan().ratios.size(); ++ratio) {
-        row.push_back(shown({.trace = trace_, .policy = policy, .ratio = ratio}, figure));
+    for (std::size_t policy = 0; policy < plan_.policies.size(); ++policy) {
+      std::vector<std::string> row{"  " + plan_.policies[policy]};
+      for (std::size_t ratio = 0; ratio < plan_.ratios.size(); ++ratio) {
+        row.push_back(shown(policy, ratio));
       }
       table_.add_row(row);
     }
@@ -34,7 +36,7 @@ class TraceTable {
 
   void add_reference(const Reference& reference) {
     std::vector<std::string> row{"  (" + reference.name + ")"};
-    for (const double ratio : plan().ratios) {
+    for (const double ratio : plan_.ratios) {
       const ReferenceFigure* figure = reference.at(ratio);
       if (figure == nullptr) {
         row.emplace_back();
@@ -48,17 +50,22 @@ class TraceTable {
   [[nodiscard]] std::string text() const { return table_.text(); }
 
  private:
-  [[nodiscard]] const SweepPlan& plan() const { return sweep_.plan(); }
-  [[nodiscard]] std::string shown(const Cell& cell, const Figure& figure) const {
-    const auto& result = sweep_.result(cell);
-    if (!result) return kNotRun;
-    return result->is_ok() ? figure(result->last()) : kDoesNotFit;
-  }
-
-  const Sweep& sweep_;
-  std::size_t trace_;
+  const SweepPlan& plan_;
   Table table_;
 };
+
+// What is told of a step, and how.
+struct Figure {
+  double (*of)(const sim::StepResult&);
+  std::string (*shown)(double);
+};
+using Step = sim::StepResult;
+constexpr Figure kOverhead{[](const Step& step) { return step.overhead(); }, format_percent};
+constexpr Figure kFragmentation{[](const Step& step) { return step.fragmentation; },
+                                format_percent};
+constexpr Figure kSearchMs{
+    [](const Step& step) { return static_cast<double>(step.search_ns) / 1e6; },
+    [](double ms) { return format_decimal(ms, 2); }};
 
 std::string headline(const LoadedTrace& loaded) {
   const auto steps = static_cast<double>(loaded.trace.step_count());
@@ -67,6 +74,72 @@ std::string headline(const LoadedTrace& loaded) {
          format_decimal(static_cast<double>(loaded.trace.call_count()) / steps, 0) +
          " calls a step\n";
 }
+
+std::string trace_text(const Sweep& sweep, std::size_t trace,
+                       const std::vector<Reference>& references) {
+  const auto cells = [&](const Figure& figure) {
+    return [&sweep, trace, &figure](std::size_t policy, std::size_t ratio) -> std::string {
+      const auto& result = sweep.result({.trace = trace, .policy = policy, .ratio = ratio});
+      if (!result) return kNotRun;
+      return result->is_ok() ? figure.shown(figure.of(result->last())) : kDoesNotFit;
+    };
+  };
+  const LoadedTrace& loaded = sweep.plan().traces[trace];
+  SweepTable table(sweep.plan());
+  table.add_policies("Overhead: time over the time without a budget, less one", cells(kOverhead));
+  for (const Reference& each : references_for(references, loaded.name)) table.add_reference(each);
+  table.add_policies("Fragmentation: free when an allocation that had to evict was served",
+                     cells(kFragmentation));
+  table.add_policies("Search time: ms a step spent choosing what to evict", cells(kSearchMs));
+  return headline(loaded) + table.text();
+}
+
+// All traces at one ratio.
+class AcrossTraces {
+ public:
+  AcrossTraces(const Sweep& sweep, std::size_t ratio) : sweep_(sweep), ratio_(ratio) {
+    const SweepPlan& plan = sweep.plan();
+    for (std::size_t trace = 0; trace < plan.traces.size(); ++trace) {
+      bool fits_all = true;
+      for (std::size_t policy = 0; policy < plan.policies.size(); ++policy) {
+        const auto& result = at(trace, policy);
+        is_complete_ = is_complete_ && result.has_value();
+        fits_all = fits_all && result && result->is_ok();
+      }
+      if (fits_all) common_.push_back(trace);
+    }
+  }
+
+  [[nodiscard]] std::string fitting(std::size_t policy) const {
+    if (!is_complete_) return kNotRun;
+    std::size_t count = 0;
+    for (std::size_t trace = 0; trace < sweep_.plan().traces.size(); ++trace) {
+      if (at(trace, policy)->is_ok()) ++count;
+    }
+    return std::to_string(count);
+  }
+
+  // Over the traces that fit with every policy: others would compare a policy that has paid for a
+  // difficult trace with one that has given up.
+  [[nodiscard]] std::string mean(std::size_t policy, const Figure& figure) const {
+    if (!is_complete_) return kNotRun;
+    if (common_.empty()) return kDoesNotFit;
+    double sum = 0;
+    for (const std::size_t trace : common_) sum += figure.of(at(trace, policy)->last());
+    return figure.shown(sum / static_cast<double>(common_.size()));
+  }
+
+ private:
+  [[nodiscard]] const std::optional<sim::SimulationResult>& at(std::size_t trace,
+                                                               std::size_t policy) const {
+    return sweep_.result({.trace = trace, .policy = policy, .ratio = ratio_});
+  }
+
+  const Sweep& sweep_;
+  std::size_t ratio_;
+  bool is_complete_ = true;
+  std::vector<std::size_t> common_;  // traces that fit with every policy
+};
 
 std::string legend(const Sweep& sweep) {
   bool has_unfit = false;
@@ -88,24 +161,29 @@ std::string legend(const Sweep& sweep) {
 std::string sweep_text(const Sweep& sweep, const std::vector<Reference>& references) {
   std::string text;
   for (std::size_t i = 0; i < sweep.plan().traces.size(); ++i) {
-    const LoadedTrace& loaded = sweep.plan().traces[i];
-    TraceTable table(sweep, i);
-    table.add_figures("Overhead: time over the time without a budget, less one",
-                      [](const auto& step) { return format_percent(step.overhead()); });
-    for (const Reference& each : references_for(references, loaded.name)) {
-      table.add_reference(each);
-    }
-    table.add_figures("Fragmentation: free when an allocation that had to evict was served",
-                      [](const auto& step) { return format_percent(step.fragmentation); });
-    table.add_figures("Search time: ms a step spent choosing what to evict", [](const auto& step) {
-      return format_decimal(static_cast<double>(step.search_ns) / 1e6, 2);
-    });
     if (i > 0) text += '\n';
-    text += headline(loaded) + table.text();
+    text += trace_text(sweep, i, references);
   }
   const std::string remarks = legend(sweep);
   if (!remarks.empty()) text += joined({"\n", remarks});
   return text;
+}
+
+std::string sweep_summary(const Sweep& sweep) {
+  const SweepPlan& plan = sweep.plan();
+  std::vector<AcrossTraces> ratios;
+  for (std::size_t i = 0; i < plan.ratios.size(); ++i) ratios.emplace_back(sweep, i);
+  const auto means = [&](const Figure& figure) {
+    return
+        [&](std::size_t policy, std::size_t ratio) { return ratios[ratio].mean(policy, figure); };
+  };
+  SweepTable table(plan);
+  table.add_policies("Fits: how many of the " + format_count(plan.traces.size(), "trace"),
+                     [&](auto policy, auto ratio) { return ratios[ratio].fitting(policy); });
+  table.add_policies("Overhead: mean over the traces that fit with all of these", means(kOverhead));
+  table.add_policies("Fragmentation: mean over the same traces", means(kFragmentation));
+  table.add_policies("Search time: ms a step, mean over the same traces", means(kSearchMs));
+  return sweep.is_complete() ? table.text() : joined({table.text(), "\n", legend(sweep)});
 }
 
 }  // namespace coop::cli

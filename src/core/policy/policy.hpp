@@ -61,9 +61,11 @@ class Policy {
   PolicyTraits traits_;
 };
 
-// Throws InvalidArgument, naming the policies there are.
+// Of a policy or of an ablation. Throws InvalidArgument, naming those there are.
 std::unique_ptr<Policy> make_policy(std::string_view name, const PolicyOptions& options = {});
 // All of them, the default first.
 std::vector<PolicyTraits> known_policies();
+// Policies without one of their parts, for experiments: the same code with other traits (ablations.inc).
+std::vector<PolicyTraits> known_ablations();
 
 }  // namespace coop

@@ -1,6 +1,7 @@
 #include "core/policy/registry.hpp"
 
 #include <array>
+#include <span>
 #include <string>
 
 #include "core/base/errors.hpp"
@@ -13,30 +14,39 @@ struct Entry {
   std::unique_ptr<Policy> (*make)(const PolicyTraits&, const PolicyOptions&) = nullptr;
 };
 
-constexpr std::array kEntries{
 #define COOP_POLICY(maker, name, fit, cheap_apart, long_lived_left, surroundings, summary)   \
   Entry{{name, summary, Fit::fit, cheap_apart, long_lived_left, Surroundings::surroundings}, \
         make_##maker},
+constexpr std::array kPolicies{
 #include "core/policy/policies.inc"
-#undef COOP_POLICY
 };
+constexpr std::array kAblations{
+#include "core/policy/ablations.inc"
+};
+#undef COOP_POLICY
+
+std::vector<PolicyTraits> traits_of(std::span<const Entry> entries) {
+  std::vector<PolicyTraits> traits;
+  traits.reserve(entries.size());
+  for (const Entry& entry : entries) traits.push_back(entry.traits);
+  return traits;
+}
 
 }  // namespace
 
 std::unique_ptr<Policy> make_policy(std::string_view name, const PolicyOptions& options) {
   std::string names;
-  for (const Entry& entry : kEntries) {
-    if (entry.traits.name == name) return entry.make(entry.traits, options);
-    names += (names.empty() ? "" : ", ") + std::string(entry.traits.name);
+  for (const std::span<const Entry> entries : {std::span<const Entry>(kPolicies), {kAblations}}) {
+    for (const Entry& entry : entries) {
+      if (entry.traits.name == name) return entry.make(entry.traits, options);
+      names += (names.empty() ? "" : ", ") + std::string(entry.traits.name);
+    }
   }
   throw InvalidArgument("there is no policy '" + std::string(name) + "'; there are " + names);
 }
 
-std::vector<PolicyTraits> known_policies() {
-  std::vector<PolicyTraits> traits;
-  traits.reserve(kEntries.size());
-  for (const Entry& entry : kEntries) traits.push_back(entry.traits);
-  return traits;
-}
+std::vector<PolicyTraits> known_policies() { return traits_of(kPolicies); }
+
+std::vector<PolicyTraits> known_ablations() { return traits_of(kAblations); }
 
 }  // namespace coop

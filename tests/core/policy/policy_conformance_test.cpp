@@ -135,6 +135,7 @@ TEST_P(PolicyConformance, TheSameCallsGiveTheSameChoices) {
 std::vector<std::string> names() {
   std::vector<std::string> all;
   for (const PolicyTraits& traits : known_policies()) all.emplace_back(traits.name);
+  for (const PolicyTraits& traits : known_ablations()) all.emplace_back(traits.name);
   return all;
 }
 
@@ -165,6 +166,21 @@ TEST(Policies, AnUnknownNameIsAnErrorThatListsTheKnownOnes) {
   }
 }
 
+TEST(Policies, AnAblationIsItsPolicyLessOnePart) {
+  const PolicyTraits paper = make_policy("coop-paper")->traits();
+  const auto no_window = make_policy("coop-paper-no-window");
+  EXPECT_FALSE(no_window->needs_addresses());
+  EXPECT_TRUE(no_window->traits().keeps_cheap_apart);
+  const auto no_partition = make_policy("coop-paper-no-partition");
+  EXPECT_TRUE(no_partition->needs_addresses());
+  EXPECT_FALSE(no_partition->traits().keeps_cheap_apart);
+  for (const PolicyTraits& ablation : known_ablations()) {
+    EXPECT_EQ(ablation.fit, paper.fit);
+    EXPECT_EQ(ablation.surroundings, paper.surroundings);
+    EXPECT_EQ(ablation.keeps_long_lived_left, paper.keeps_long_lived_left);
+  }
+}
+
 // What tells the policies apart: sizes, staleness, and free space beside a block.
 TEST(Policies, ChooseByTheirOwnScore) {
   Layout layout({
@@ -192,6 +208,8 @@ TEST(Policies, ChooseByTheirOwnScore) {
   EXPECT_EQ(first_victim("dte"), layout.block(6));
   EXPECT_EQ(first_victim("coop"), layout.block(6));
   EXPECT_EQ(first_victim("coop-paper"), layout.block(6));
+  EXPECT_EQ(first_victim("coop-paper-no-partition"), layout.block(6));
+  EXPECT_EQ(first_victim("coop-paper-no-window"), layout.block(2)) << "as dtr";
 }
 
 }  // namespace

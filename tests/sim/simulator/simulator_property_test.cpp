@@ -22,6 +22,12 @@ Bytes part_of(Bytes bytes, double ratio) {
   return static_cast<Bytes>(static_cast<double>(bytes) * ratio);
 }
 
+std::vector<PolicyTraits> policies_and_ablations() {
+  std::vector<PolicyTraits> all = known_policies();
+  for (const PolicyTraits& ablation : known_ablations()) all.push_back(ablation);
+  return all;
+}
+
 // All but what the real clock says.
 void expect_same(const SimulationResult& a, const SimulationResult& b) {
   EXPECT_EQ(a.most_held_bytes, b.most_held_bytes);
@@ -42,7 +48,7 @@ TEST(EverySimulation, StaysWithinItsBudgetAndAddsUp) {
   for (const Generator& generator : known_generators()) {
     const Trace trace = generator.generate({.seed = 5, .steps = 2, .layers = kLayers});
     const Demand demand = measure_demand(trace);
-    for (const PolicyTraits& policy : known_policies()) {
+    for (const PolicyTraits& policy : policies_and_ablations()) {
       for (const double ratio : {1.0, 0.7, 0.5}) {
         SCOPED_TRACE(std::string(generator.name) + " under " + std::string(policy.name) + " at " +
                      std::to_string(ratio));
@@ -87,7 +93,7 @@ TEST(EverySimulation, NeedsNothingMoreWhereThereIsRoom) {
 TEST(EverySimulation, IsTheSameEveryTimeAndInEveryThread) {
   const Trace trace = generate("residual", {.seed = 1, .layers = kLayers});
   const Bytes budget = part_of(measure_demand(trace).peak_bytes, 0.7);
-  for (const PolicyTraits& policy : known_policies()) {
+  for (const PolicyTraits& policy : policies_and_ablations()) {
     SCOPED_TRACE(policy.name);
     const SimulationOptions options{.policy = std::string(policy.name), .budget = budget};
     const SimulationResult first = simulate(trace, options);
