@@ -84,6 +84,37 @@ def recording_rows(entries):
             yield {"living_values": numbers[0], "ns": entry["ns"]}
 
 
+def simulation_rows(entries):
+    """Calls a second: simulated where the budget does not bind, and read."""
+    rates = {key: entry["items_per_second"] for key, entry in entries.items() if "calls" in entry}
+    for (name, _, numbers), entry in entries.items():
+        if name == "simulate_calls" and numbers[1] == 1:
+            trace = numbers[0]
+            yield {
+                "trace": entry["label"],
+                "calls": round(entry["calls"]),
+                "first_step": rates[name, "", (trace, 1)],
+                "ten_steps": rates[name, "", (trace, 10)],
+                "read_ours": rates["read_ours", "", (trace,)],
+                "read_dtr": rates.get(("read_dtr", "", (trace,))),
+            }
+
+
+def print_simulation(rows):
+    columns = {
+        "first_step": "first step",
+        "ten_steps": "ten steps",
+        "read_ours": "read, ours",
+        "read_dtr": "read, DTR's",
+    }
+    print("\nSimulations in which the budget does not bind, and reading; million Calls a second")
+    head = "".join(f"{about:>13}" for about in columns.values())
+    print(f"  {'trace':<22}{'Calls a step':>13}{head}")
+    for row in rows:
+        cells = (f"{row[key] / 1e6:>13.2f}" if row[key] else "" for key in columns)
+        print(f"  {row['trace']:<22}{row['calls']:>13,}{''.join(cells)}")
+
+
 def print_recording(rows):
     print("\nA Call with three inputs and one output: begun, block allocated, recorded; one freed")
     cells = (f"{r['ns']:.0f} ns with {r['living_values']:,} Values alive" for r in rows)
@@ -144,11 +175,13 @@ def main():
         "search": list(search_rows(entries)),
         "requests": list(request_rows(entries)),
         "recording": list(recording_rows(entries)),
+        "simulation": list(simulation_rows(entries)),
     }
     print_allocation(tables["allocation"])
     print_search(tables["search"])
     print_requests(tables["requests"])
     print_recording(tables["recording"])
+    print_simulation(tables["simulation"])
     if args.json:
         path = Path(args.json)
         path.parent.mkdir(parents=True, exist_ok=True)
