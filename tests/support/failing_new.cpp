@@ -1,5 +1,6 @@
 #include "support/failing_new.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 #include <new>
@@ -11,6 +12,7 @@ namespace {
 // Counts down to the allocation that fails; negative: none does.
 int allocations_until_failure = -1;  // NOLINT(readability-identifier-naming): a test's own global
 std::size_t in_use = 0;              // NOLINT(readability-identifier-naming): a test's own global
+std::size_t most_in_use = 0;         // NOLINT(readability-identifier-naming): a test's own global
 
 void* allocate(std::size_t bytes, std::size_t alignment) {
   if (!coop::testing::is_spared && allocations_until_failure >= 0 &&
@@ -21,6 +23,7 @@ void* allocate(std::size_t bytes, std::size_t alignment) {
   void* memory = std::aligned_alloc(alignment, rounded);
   if (memory == nullptr) throw std::bad_alloc();
   in_use += malloc_usable_size(memory);
+  most_in_use = std::max(most_in_use, in_use);
   return memory;
 }
 
@@ -52,5 +55,9 @@ FailsAt::~FailsAt() { allocations_until_failure = -1; }
 int FailsAt::seen() const { return allocation_ - allocations_until_failure; }
 
 std::size_t bytes_in_use() { return in_use; }
+
+MostBytes::MostBytes() : before_(in_use) { most_in_use = in_use; }
+
+std::size_t MostBytes::so_far() const { return most_in_use - before_; }
 
 }  // namespace coop::testing

@@ -25,6 +25,16 @@ class FailsAt {
 // Bytes that operator new has given out and not got back.
 std::size_t bytes_in_use();
 
+// How many there were at once since this was made, at the most, beyond those that there were then. One at a time.
+class MostBytes {
+ public:
+  MostBytes();
+  [[nodiscard]] std::size_t so_far() const;
+
+ private:
+  std::size_t before_;
+};
+
 inline bool is_spared = false;  // NOLINT(readability-identifier-naming): a test's own global
 
 // Tests that look at one part of a program only: while Spared lives, allocations neither count nor
