@@ -1,12 +1,12 @@
 #include "sim/trace/dtr_log.hpp"
 
 #include <algorithm>
-#include <unordered_map>
+#include <optional>
 #include <utility>
 #include <vector>
 
-#include <simdjson.h>
-
+#include "sim/trace/dtr_instruction.hpp"
+#include "sim/trace/dtr_names.hpp"
 #include "sim/trace/lines.hpp"
 #include "sim/trace/text_file.hpp"
 #include "sim/trace/trace_builder.hpp"
@@ -14,61 +14,12 @@
 namespace coop::sim {
 namespace {
 
-// --- lines ---
-
-// One instruction of the log. What it hands out is good until the next line is parsed.
-class Instruction {
- public:
-  explicit Instruction(simdjson::dom::object object) : object_(object) {}
-
-  [[nodiscard]] std::string_view text(const char* field) const {
-    std::string_view value;
-    if (element(field).get(value) != simdjson::SUCCESS) {
-      throw TraceError(std::string("field ") + field + " is not a string");
-    }
-    return value;
-  }
-  [[nodiscard]] simdjson::dom::array list(const char* field) const {
-    simdjson::dom::array value;
-    if (element(field).get(value) != simdjson::SUCCESS) {
-      throw TraceError(std::string("field ") + field + " is not a list");
-    }
-    return value;
-  }
-  [[nodiscard]] std::vector<std::string_view> texts(const char* field) const {
-    std::vector<std::string_view> values;
-    for (const simdjson::dom::element item : list(field)) {
-      std::string_view value;
-      if (item.get(value) != simdjson::SUCCESS) {
-        throw TraceError(std::string("field ") + field + " has something else than strings in it");
-      }
-      values.push_back(value);
-    }
-    return values;
-  }
-  [[nodiscard]] double time() const { return parse_decimal(text("TIME"), "TIME"); }
-  // DTR writes sizes as whole numbers, but its own reader takes them through floating point.
-  [[nodiscard]] Bytes memory() const { return parse_whole(text("MEMORY"), "MEMORY"); }
-
- private:
-  [[nodiscard]] simdjson::dom::element element(const char* field) const {
-    simdjson::dom::element value;
-    if (object_.at_key(field).get(value) != simdjson::SUCCESS) {
-      throw TraceError(std::string("field ") + field + " is missing");
-    }
-    return value;
-  }
-
-  simdjson::dom::object object_;
-};
-
-// --- the program that the log tells of ---
-
+// The program that the log tells of.
 class Program {
  public:
   explicit Program(Mutation mutation) : mutation_(mutation) {}
 
-  void read(const Instruction& line) {
+  void read(const DtrInstruction& line) {
     const std::string_view kind = line.text("INSTRUCTION");
     if (has_pending()) {
       read_pending(kind, line);
@@ -78,14 +29,14 @@ class Program {
       mutate(line);
     } else if (kind == "CONSTANT") {
       constant_ = line.text("NAME");
-      expect_new(constant_);
+      names_.expect_new(constant_);
       if (constant_.empty()) throw TraceError("a constant without a name");
     } else if (kind == "RELEASE") {
-      forget(line.text("NAME"));
+      release(names_.forget(line.text("NAME")));
     } else if (kind == "COPY") {
-      bind(line.text("DST"), find(line.text("SRC")));
+      names_.bind(line.text("DST"), names_.find(line.text("SRC")));
     } else if (kind == "COPY_FROM") {
-      copy_from(line.text("DST"), find(line.text("SRC")));
+      release(names_.rebind(line.text("DST"), names_.find(line.text("SRC"))));
     } else if (kind == "ANNOTATE") {
       builder_.annotate(builder_.name(line.text("ANNOTATION")));
     } else if (kind == "MEMORY" || kind == "ALIAS") {
@@ -104,7 +55,7 @@ class Program {
   // A CONSTANT or CALL is complete only with the lines behind it.
   [[nodiscard]] bool has_pending() const { return !constant_.empty() || !results_.empty(); }
 
-  void read_pending(std::string_view kind, const Instruction& line) {
+  void read_pending(std::string_view kind, const DtrInstruction& line) {
     const bool wants_alias = constant_.empty() && results_[known_results_].has_memory;
     const char* wanted = wants_alias ? "ALIAS" : "MEMORY";
     if (kind != wanted) {
@@ -117,7 +68,7 @@ class Program {
     }
     if (!constant_.empty()) {
       // The log's names are numbers with a letter before them; they would only take room.
-      bind(std::exchange(constant_, {}), builder_.add_source(line.memory()));
+      names_.bind(std::exchange(constant_, {}), builder_.add_source(line.memory()));
     } else if (wants_alias) {
       read_alias(line.text("ALIAS"));
     } else {
@@ -126,13 +77,13 @@ class Program {
     }
   }
 
-  void begin_call(const Instruction& line) {
+  void begin_call(const DtrInstruction& line) {
     op_ = line.text("NAME");
     cost_ns_ = line.time();
     args_.clear();
-    for (const std::string_view name : line.texts("ARGS")) args_.push_back(find(name));
+    for (const std::string_view name : line.texts("ARGS")) args_.push_back(names_.find(name));
     for (const std::string_view name : line.texts("RESULT")) {
-      expect_new(name);
+      names_.expect_new(name);
       results_.push_back({.name = std::string(name)});
     }
     if (results_.empty()) end_call();
@@ -160,9 +111,9 @@ class Program {
         {.op = operator_name(op_), .cost_ns = cost_ns_, .reads = args_, .outputs = outputs});
     for (const Result& result : results_) {
       if (result.is_alias()) {
-        bind(result.name, args_[static_cast<std::size_t>(result.alias)]);
+        names_.bind(result.name, args_[static_cast<std::size_t>(result.alias)]);
       } else {
-        bind(result.name, next);
+        names_.bind(result.name, next);
         next = StorageNumber{index_of(next) + 1};
       }
     }
@@ -170,10 +121,10 @@ class Program {
     known_results_ = 0;
   }
 
-  void mutate(const Instruction& line) {
+  void mutate(const DtrInstruction& line) {
     const std::vector<std::string_view> names = line.texts("ARGS");
     args_.clear();
-    for (const std::string_view name : names) args_.push_back(find(name));
+    for (const std::string_view name : names) args_.push_back(names_.find(name));
     std::vector<std::size_t> mutated;
     for (const simdjson::dom::element item : line.list("MUTATE")) {
       std::uint64_t argument = 0;
@@ -217,42 +168,15 @@ class Program {
     call.outputs = outputs;
     StorageNumber next = builder_.add_call(call);
     for (const std::size_t argument : mutated) {
-      const std::string name(names[argument]);
-      forget(name);
-      bind(name, next);
+      const std::string_view name = names[argument];
+      release(names_.forget(name));
+      names_.bind(name, next);
       next = StorageNumber{index_of(next) + 1};
     }
   }
 
-  // --- names and how many of them a storage has ---
-
-  [[nodiscard]] StorageNumber find(std::string_view name) const {
-    const auto found = storages_.find(std::string(name));
-    if (found == storages_.end()) {
-      throw TraceError(shown(name) + " is unknown: never made, or released");
-    }
-    return found->second;
-  }
-  void expect_new(std::string_view name) const {
-    if (storages_.contains(std::string(name))) throw TraceError(shown(name) + " exists already");
-  }
-  void bind(std::string_view name, StorageNumber storage) {
-    expect_new(name);
-    storages_.emplace(name, storage);
-    if (names_of_.size() <= index_of(storage)) names_of_.resize(index_of(storage) + std::size_t{1});
-    ++names_of_[index_of(storage)];
-  }
-  void forget(std::string_view name) {
-    const StorageNumber storage = find(name);
-    storages_.erase(std::string(name));
-    if (--names_of_[index_of(storage)] == 0) builder_.release(storage);
-  }
-  // The new reference first: DST and SRC may be the same.
-  void copy_from(std::string_view name, StorageNumber storage) {
-    const StorageNumber before = find(name);
-    ++names_of_[index_of(storage)];
-    storages_.find(std::string(name))->second = storage;
-    if (--names_of_[index_of(before)] == 0) builder_.release(before);
+  void release(std::optional<StorageNumber> nameless) {
+    if (nameless) builder_.release(*nameless);
   }
 
   NameNumber operator_name(std::string_view name) {
@@ -270,8 +194,7 @@ class Program {
 
   Mutation mutation_;
   TraceBuilder builder_;
-  std::unordered_map<std::string, StorageNumber> storages_;
-  std::vector<std::uint32_t> names_of_;  // by storage
+  DtrNames names_;
   // What the lines to come belong to.
   std::string constant_;
   std::string op_;
@@ -287,13 +210,7 @@ class Reader {
   explicit Reader(Mutation mutation) : mutation_(mutation), program_(mutation) {}
 
   void read(std::string_view line) {
-    simdjson::dom::object object;
-    // Not copied: behind the text there is room enough for simdjson to look at.
-    const auto status = parser_.parse(line.data(), line.size(), false).get(object);
-    if (status != simdjson::SUCCESS) {
-      throw TraceError("not a JSON object: " + std::string(simdjson::error_message(status)));
-    }
-    const Instruction instruction(object);
+    const DtrInstruction instruction = parser_.parse(line);
     if (is_start(instruction)) {
       if (std::exchange(has_started_, true)) throw TraceError("a second START");
       program_ = Program(mutation_);
@@ -309,13 +226,13 @@ class Reader {
   }
 
  private:
-  static bool is_start(const Instruction& line) {
+  static bool is_start(const DtrInstruction& line) {
     return line.text("INSTRUCTION") == "ANNOTATE" && line.text("ANNOTATION") == "START";
   }
 
   Mutation mutation_;
   Program program_;
-  simdjson::dom::parser parser_;
+  DtrInstructionParser parser_;
   bool has_started_ = false;
   bool is_empty_ = true;
 };
