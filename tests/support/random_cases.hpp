@@ -19,19 +19,13 @@
 #include <gtest/gtest.h>
 
 #include "core/base/check.hpp"
+#include "core/base/split_mix.hpp"
 
 namespace coop::testing {
 
-// SplitMix64: small, fast, and the same everywhere.
-class Random {
+class Random : public SplitMix {
  public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t next() {
-    std::uint64_t z = (state_ += 0x9E3779B97F4A7C15);
-    z = (z ^ (z >> 30U)) * 0xBF58476D1CE4E5B9;
-    z = (z ^ (z >> 27U)) * 0x94D049BB133111EB;
-    return z ^ (z >> 31U);
-  }
+  using SplitMix::SplitMix;
   // In [0, n).
   std::uint64_t below(std::uint64_t n) {
     COOP_CHECK(n > 0);
@@ -43,9 +37,6 @@ class Random {
   }
   double unit() { return static_cast<double>(next() >> 11U) * 0x1p-53; }
   bool chance(double probability) { return unit() < probability; }
-
- private:
-  std::uint64_t state_;
 };
 
 inline std::optional<std::uint64_t> wanted_seed() {

@@ -38,9 +38,6 @@ struct Explanation {
   const StorageNames& names;
   std::optional<sim::SmallestBudget> smallest;
 
-  [[nodiscard]] double ratio_of(Bytes budget) const {
-    return static_cast<double>(budget) / static_cast<double>(loaded.demand.peak_bytes);
-  }
   // Of the run itself if it did not fit, otherwise of one with a little less than the smallest budget.
   [[nodiscard]] const sim::FailedAt* tightest() const {
     if (!result.is_ok()) return &*result.failure;
@@ -50,27 +47,17 @@ struct Explanation {
 
 // --- for programs ---
 
-void write_tally(JsonWriter& json, const Explanation& about) {
-  json.key("evicted");
-  json.begin_array();
-  for (const auto& each : about.tally.evicted()) {
-    json.begin_object();
-    json.field("op", about.tally.name(each.op));
+void write_tally(JsonWriter& json, const EvictionTally& tally) {
+  json.objects("evicted", tally.evicted(), [&](const EvictionTally::Line& each) {
+    json.field("op", tally.name(each.op));
     json.field("times", each.times);
     json.field("bytes", each.bytes);
-    json.end_object();
-  }
-  json.end_array();
-  json.key("recomputed");
-  json.begin_array();
-  for (const auto& each : about.tally.recomputed()) {
-    json.begin_object();
-    json.field("op", about.tally.name(each.op));
+  });
+  json.objects("recomputed", tally.recomputed(), [&](const EvictionTally::Line& each) {
+    json.field("op", tally.name(each.op));
     json.field("times", each.times);
     json.field("ns", each.ns);
-    json.end_object();
-  }
-  json.end_array();
+  });
 }
 
 void write_tightest(JsonWriter& json, const Explanation& about, const sim::FailedAt& failure) {
@@ -94,16 +81,11 @@ void write_tightest(JsonWriter& json, const Explanation& about, const sim::Faile
     json.end_object();
   }
   json.end_array();
-  json.key("largest");
-  json.begin_array();
-  for (const LargeBlock& block : memory.largest) {
-    json.begin_object();
+  json.objects("largest", memory.largest, [&](const LargeBlock& block) {
     json.field("name", about.names.name_of_token(block.storage));
     json.field("what", describe(block.holder));
     json.field("bytes", block.bytes);
-    json.end_object();
-  }
-  json.end_array();
+  });
   json.end_object();
 }
 
@@ -111,13 +93,8 @@ std::string as_json(const Explanation& about) {
   JsonWriter json;
   json.begin_object();
   write_result_fields(json, about.loaded, about.policy, about.result);
-  write_tally(json, about);
-  json.key("smallest_budget_bytes");
-  if (about.smallest) {
-    json.value(about.smallest->bytes);
-  } else {
-    json.value(std::nullopt);
-  }
+  write_tally(json, about.tally);
+  write_smallest_budget(json, about.smallest);
   if (about.tightest() != nullptr) write_tightest(json, about, *about.tightest());
   json.end_object();
   return json.finish();
@@ -156,7 +133,7 @@ std::string recomputed_text(const EvictionTally& tally) {
 std::string tightest_text(const Explanation& about, const sim::FailedAt& failure) {
   const MemoryReport& memory = failure.memory;
   std::string text = "The tightest moment: with " + format_bytes(memory.pool) + " (ratio " +
-                     format_decimal(about.ratio_of(memory.pool), 3) + ") it ends " +
+                     format_decimal(about.loaded.ratio_of(memory.pool), 3) + ") it ends " +
                      place_of(failure) + ".";
   if (memory.largest_room < memory.requested) {
     text += " " + format_bytes(memory.requested) + " were asked for, and at most " +
@@ -194,7 +171,7 @@ std::string summary_text(const Explanation& about) {
   const sim::SimulationResult& result = about.result;
   const std::string run = about.loaded.name + " with " + about.policy + " in " +
                           format_bytes(result.budget) + " (ratio " +
-                          format_decimal(about.ratio_of(result.budget), 3) + "): ";
+                          format_decimal(about.loaded.ratio_of(result.budget), 3) + "): ";
   std::string text = run;
   if (result.is_ok()) {
     text += "overhead " + format_percent(result.last().overhead());
@@ -215,7 +192,7 @@ std::string as_text(const Explanation& about) {
                      recomputed_text(about.tally) + "\n";
   if (about.smallest) {
     text += "The smallest budget that was found to work: " + format_bytes(about.smallest->bytes) +
-            " (ratio " + format_decimal(about.ratio_of(about.smallest->bytes), 3) + ").\n";
+            " (ratio " + format_decimal(about.loaded.ratio_of(about.smallest->bytes), 3) + ").\n";
   } else {
     text += "No budget that was tried works.\n";
   }
@@ -243,11 +220,9 @@ int explain(const ExplainOptions& options) {
 }
 
 void declare(CLI::App& app, ExplainOptions& options) {
-  app.add_option("TRACE", options.path, "a trace of ours or a DTR log, plain or gzipped")
-      ->required();
+  add_trace_argument(app, options.path);
   add_trace_options(app, options.trace);
-  app.add_option("--policy", options.policy, "what decides; coop-sim policies lists them")
-      ->required();
+  add_policy_option(app, options.policy);
   app.add_option("--ratio", options.ratio, "budget / peak memory, such as .5")->required();
   add_world_options(app, options.world);
   app.add_flag("--json", options.is_json, "for programs");

@@ -133,27 +133,17 @@ std::string as_json(const LoadedTrace& loaded) {
   const AtPeak peak = look_at_peak(loaded);
   for (std::size_t i = 0; i < kKeys.size(); ++i) json.field(kKeys[i], peak.bytes[i]);
   json.end_object();
-  json.key("ops");
-  json.begin_array();
-  for (const OpTotal& total : totals_by_op(trace)) {
-    json.begin_object();
+  json.objects("ops", totals_by_op(trace), [&](const OpTotal& total) {
     json.field("op", trace.name(total.op));
     json.field("calls", total.calls);
     json.field("ns", total.cost_ns);
     json.field("made_bytes", total.made_bytes);
-    json.end_object();
-  }
-  json.end_array();
-  json.key("largest");
-  json.begin_array();
-  for (const Alike& each : largest_storages(trace)) {
-    json.begin_object();
+  });
+  json.objects("largest", largest_storages(trace), [&](const Alike& each) {
     json.field("name", each.name);
     json.field("bytes", each.bytes);
     json.field("count", each.count);
-    json.end_object();
-  }
-  json.end_array();
+  });
   json.end_object();
   return json.finish();
 }
@@ -206,8 +196,7 @@ void add_info(CLI::App& app, Action& chosen) {
       app, chosen, "info", "What is in a trace: operators, storages, peak.",
       "coop-sim info tests/data/h200/resnet50.log.gz --inplace",
       [](CLI::App& info, InfoOptions& options) {
-        info.add_option("TRACE", options.path, "a trace of ours or a DTR log, plain or gzipped")
-            ->required();
+        add_trace_argument(info, options.path);
         add_trace_options(info, options.trace);
         info.add_flag("--json", options.is_json, "for programs");
       },

@@ -8,12 +8,7 @@ void write_result_fields(JsonWriter& json, const LoadedTrace& loaded, const std:
                          const sim::SimulationResult& result) {
   const sim::StepResult* last = result.is_ok() ? &result.last() : nullptr;
   const auto figure = [&](std::string_view name, const auto& of_step) {
-    json.key(name);
-    if (last != nullptr) {
-      json.value(of_step(*last));
-    } else {
-      json.value(std::nullopt);
-    }
+    json.field(name, last != nullptr ? std::optional(of_step(*last)) : std::nullopt);
   };
   using Step = sim::StepResult;
   json.field("trace", loaded.path);
@@ -42,6 +37,10 @@ void write_result_fields(JsonWriter& json, const LoadedTrace& loaded, const std:
     json.field("why", result.failure->why);
     json.end_object();
   }
+}
+
+void write_smallest_budget(JsonWriter& json, const std::optional<sim::SmallestBudget>& smallest) {
+  json.field("smallest_budget_bytes", smallest ? std::optional(smallest->bytes) : std::nullopt);
 }
 
 std::string place_of(const sim::FailedAt& failure) {

@@ -37,25 +37,13 @@ struct Run {
   std::string policy;
   sim::SimulationResult result;
   std::optional<sim::SmallestBudget> smallest;
-
-  [[nodiscard]] double ratio_of(Bytes budget) const {
-    const Bytes peak = loaded.demand.peak_bytes;
-    return peak == 0 ? 1 : static_cast<double>(budget) / static_cast<double>(peak);
-  }
 };
 
 std::string as_json(const Run& run) {
   JsonWriter json;
   json.begin_object();
   write_result_fields(json, run.loaded, run.policy, run.result);
-  if (!run.result.is_ok()) {
-    json.key("smallest_budget_bytes");
-    if (run.smallest) {
-      json.value(run.smallest->bytes);
-    } else {
-      json.value(std::nullopt);
-    }
-  }
+  if (!run.result.is_ok()) write_smallest_budget(json, run.smallest);
   json.end_object();
   return json.finish();
 }
@@ -79,7 +67,7 @@ void add_figures(Table& table, const sim::StepResult& step) {
 std::string smallest_budget_text(const Run& run) {
   if (!run.smallest) return "no budget that was tried fits";
   return format_bytes(run.smallest->bytes) + " (ratio " +
-         format_decimal(run.ratio_of(run.smallest->bytes), 3) +
+         format_decimal(run.loaded.ratio_of(run.smallest->bytes), 3) +
          ") is the smallest that was found to work";
 }
 
@@ -91,7 +79,7 @@ std::string as_text(const Run& run) {
   table.add_row({"budget", format_bytes(run.result.budget) + " of the " +
                                format_bytes(run.loaded.demand.peak_bytes) +
                                " that it needs: ratio " +
-                               format_decimal(run.ratio_of(run.result.budget), 3)});
+                               format_decimal(run.loaded.ratio_of(run.result.budget), 3)});
   if (run.result.is_ok()) {
     add_figures(table, run.result.last());
     if (run.result.steps.size() > 1) {
@@ -148,11 +136,9 @@ int run_trace(const RunOptions& options) {
 }
 
 void declare(CLI::App& app, RunOptions& options) {
-  app.add_option("TRACE", options.path, "a trace of ours or a DTR log, plain or gzipped")
-      ->required();
+  add_trace_argument(app, options.path);
   add_trace_options(app, options.trace);
-  app.add_option("--policy", options.policy, "what decides; coop-sim policies lists them")
-      ->required();
+  add_policy_option(app, options.policy);
   app.add_option("--ratio", options.ratio, "budget / peak memory, such as .5");
   app.add_option("--budget", options.budget, "the budget itself, such as 8GiB");
   add_world_options(app, options.world);

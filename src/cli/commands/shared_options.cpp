@@ -46,6 +46,10 @@ std::string name_of(const std::filesystem::path& path) {
 
 }  // namespace
 
+void add_trace_argument(CLI::App& app, std::string& path) {
+  app.add_option("TRACE", path, "a trace of ours or a DTR log, plain or gzipped")->required();
+}
+
 void add_trace_options(CLI::App& app, TraceOptions& options) {
   app.add_option("--format", options.format, "of the trace; guessed if not given")
       ->check(CLI::IsMember({"coop", "dtr"}));
@@ -74,6 +78,10 @@ void add_world_options(CLI::App& app, WorldOptions& options) {
       ->check(CLI::Range(std::size_t{1}, kMostSteps));
   app.add_flag("--no-fragmentation", options.has_no_fragmentation,
                "every tensor gets its bytes wherever they are: a world without addresses");
+}
+
+void add_policy_option(CLI::App& app, std::string& policy) {
+  app.add_option("--policy", policy, "what decides; coop-sim policies lists them")->required();
 }
 
 sim::SimulationOptions simulation_options(const WorldOptions& world, const std::string& policy) {

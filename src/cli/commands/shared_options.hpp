@@ -21,12 +21,19 @@ struct TraceOptions {
   std::string most_text;  // empty: sim::kMostTextBytes
 };
 void add_trace_options(CLI::App& app, TraceOptions& options);
+// The one trace of commands that take one.
+void add_trace_argument(CLI::App& app, std::string& path);
 
 struct LoadedTrace {
   std::string path;  // as it was given
   std::string name;  // the file's, without folders and endings
   sim::Trace trace;
   sim::Demand demand;
+
+  [[nodiscard]] double ratio_of(Bytes budget) const {
+    const Bytes peak = demand.peak_bytes;
+    return peak == 0 ? 1 : static_cast<double>(budget) / static_cast<double>(peak);
+  }
 };
 // Throws sim::TraceError, and InvalidArgument for options that make no sense.
 LoadedTrace load_trace(const std::string& path, const TraceOptions& options);
@@ -38,6 +45,8 @@ struct WorldOptions {
   bool has_no_fragmentation = false;
 };
 void add_world_options(CLI::App& app, WorldOptions& options);
+// --policy, of commands that take one.
+void add_policy_option(CLI::App& app, std::string& policy);
 
 // Throws InvalidArgument for a policy that is not there or not for this world.
 sim::SimulationOptions simulation_options(const WorldOptions& world, const std::string& policy);

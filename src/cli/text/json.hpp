@@ -43,6 +43,19 @@ class JsonWriter {
     value(content);
   }
 
+  // An array with an object for each element, whose fields `write(element)` writes.
+  template <typename Elements, typename Write>
+  void objects(std::string_view name, const Elements& elements, Write&& write) {
+    key(name);
+    begin_array();
+    for (const auto& element : elements) {
+      begin_object();
+      write(element);
+      end_object();
+    }
+    end_array();
+  }
+
   // With everything that was opened closed.
   std::string finish();
 

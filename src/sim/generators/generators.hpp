@@ -14,8 +14,12 @@ namespace coop::sim {
 struct GeneratorOptions {
   std::uint64_t seed = 0;
   std::uint64_t steps = 3;
-  std::uint64_t layers =
-      0;  // or moments of a sequence, or leaves of a tree; 0: drawn from the seed
+  // Or moments of a sequence, or leaves of a tree. 0: drawn from the seed.
+  std::uint64_t layers = 0;
+
+  [[nodiscard]] std::uint64_t layers_or(std::uint64_t drawn) const {
+    return layers == 0 ? drawn : layers;
+  }
 };
 
 struct Generator {

@@ -11,12 +11,6 @@ namespace {
 
 constexpr std::uint64_t kClasses = 1000;
 
-std::uint64_t layers_of(const GeneratorOptions& options, Random& random, std::uint64_t low,
-                        std::uint64_t high) {
-  const std::uint64_t drawn = random.between(low, high);
-  return options.layers == 0 ? drawn : options.layers;
-}
-
 // Convolution, norm and ReLU where it is.
 class ConvolutionUnit {
  public:
@@ -105,7 +99,7 @@ class ResidualNetwork {
         input_{training.random().between(16, 48), 8 * training.random().between(12, 28), 3},
         stem_(training, "stem", input_, features(0), 7),
         classifier_(training, features(kStages - 1)) {
-    const std::uint64_t blocks = layers_of(options, training.random(), 8, 20);
+    const std::uint64_t blocks = options.layers_or(training.random().between(8, 20));
     Images in = features(0);
     for (std::uint64_t i = 0; i < blocks; ++i) {
       const Images out = features(i * kStages / blocks);
@@ -171,7 +165,7 @@ Trace generate_chain(const GeneratorOptions& options) {
   Training training(options.seed, Optimizer::kSgd);
   {
     Random& random = training.random();
-    const std::uint64_t layers = layers_of(options, random, 20, 60);
+    const std::uint64_t layers = options.layers_or(random.between(20, 60));
     const std::uint64_t rows = 256 * random.between(8, 64);
     const std::uint64_t width = 256 * random.between(2, 8);
     const Bytes bytes = rows * width * kNumberBytes;
@@ -215,7 +209,7 @@ Trace generate_random_path(const GeneratorOptions& options) {
     Random& random = training.random();
     const Images images{32 * random.between(2, 6), 32, 16 * random.between(2, 6)};
     const Images input{images.count, images.side, 3};
-    const std::uint64_t layers = layers_of(options, random, 10, 24);
+    const std::uint64_t layers = options.layers_or(random.between(10, 24));
     ConvolutionUnit stem(training, "stem", input, images, 3);
     Classifier classifier(training, images);
     std::vector<ChoiceLayer> choices;

@@ -85,8 +85,7 @@ class Transformer {
         width_(128 * training.random().between(4, 10)),
         words_(training.parameter(kWords * width_ * kNumberBytes, "words")),
         head_(training, "head", width_, kWords) {
-    const std::uint64_t drawn = training.random().between(4, 12);
-    const std::uint64_t layers = options.layers == 0 ? drawn : options.layers;
+    const std::uint64_t layers = options.layers_or(training.random().between(4, 12));
     for (std::uint64_t i = 0; i < layers; ++i) {
       layers_.emplace_back(training, "layer" + std::to_string(i), width_);
     }
@@ -190,8 +189,7 @@ Trace generate_lstm(const GeneratorOptions& options) {
   Training training(options.seed, Optimizer::kSgd);
   {
     Random& random = training.random();
-    const std::uint64_t drawn = random.between(16, 48);
-    const std::uint64_t moments = options.layers == 0 ? drawn : options.layers;
+    const std::uint64_t moments = options.layers_or(random.between(16, 48));
     const std::uint64_t width = 128 * random.between(2, 4);
     const Bytes bytes = 256 * random.between(2, 8) * width * kNumberBytes;
     LstmCell cell(training, "cell", width);
@@ -218,8 +216,7 @@ Trace generate_tree(const GeneratorOptions& options) {
   Training training(options.seed, Optimizer::kSgd);
   {
     Random& random = training.random();
-    const std::uint64_t drawn = random.between(24, 64);
-    const std::uint64_t leaves = options.layers == 0 ? drawn : options.layers;
+    const std::uint64_t leaves = options.layers_or(random.between(24, 64));
     const std::uint64_t width = 128 * random.between(4, 8);
     const Bytes bytes = 128 * random.between(4, 16) * width * kNumberBytes;
     Linear left(training, "left", width, width);

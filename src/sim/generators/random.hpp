@@ -2,25 +2,17 @@
 
 #include <cstdint>
 
+#include "core/base/split_mix.hpp"
+
 namespace coop::sim {
 
-// SplitMix64: small, fast, and the same everywhere, which the standard's distributions are not.
-class Random {
+class Random : public SplitMix {
  public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t next() {
-    std::uint64_t z = (state_ += 0x9E3779B97F4A7C15);
-    z = (z ^ (z >> 30U)) * 0xBF58476D1CE4E5B9;
-    z = (z ^ (z >> 27U)) * 0x94D049BB133111EB;
-    return z ^ (z >> 31U);
-  }
+  using SplitMix::SplitMix;
   // In [low, high].
   std::uint64_t between(std::uint64_t low, std::uint64_t high) {
     return low + next() % (high - low + 1);
   }
-
- private:
-  std::uint64_t state_;
 };
 
 }  // namespace coop::sim
