@@ -1,0 +1,105 @@
+#pragma once
+
+// Which versions are dropped when, so that the step fits.
+//
+// Note [The search for drops]
+//
+// Greedy: of all gaps, the one that costs least for what it takes from the excess (Note [Weighted excess]);
+// until nothing exceeds the budget. What a gap costs changes with what else is dropped, so the step is
+// evaluated anew, after each *batch* of drops: the best ones, until they cover a fifth of the excess or are
+// twice as dear as the first.
+//
+//   - Groups. Versions made from the same past version cost little together and much alone: each alone
+//     would have to pay for the past one. So they are offered together, the cheapest first, as many as make
+//     the group cheapest for what it takes.
+//   - Disappointments. Running again needs memory too, just where there is none. A batch that brings less than
+//     half of what it promised is taken back; then the best few candidates are evaluated one by one, and
+//     the best of them is taken.
+//   - Prices. Costs of gaps are the dear part of an evaluation. Those of gaps that would cost many times what
+//     has been paid per byte so far are not looked into, until nothing cheaper is left.
+//
+// The number of evaluations is bounded, whatever the step; each takes time linear in the step.
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/base/bytes.hpp"
+#include "core/plan/drops.hpp"
+#include "core/plan/excess.hpp"
+#include "core/plan/step_evaluation.hpp"
+#include "core/plan/step_facts.hpp"
+
+namespace coop {
+
+class DropSearch {
+ public:
+  DropSearch(const StepFacts& facts, Bytes budget);
+
+  // Adds drops until the step fits, beside what evaluation().besides says. False: it cannot be done, or not so.
+  [[nodiscard]] bool fit();
+
+  [[nodiscard]] const Drops& drops() const { return drops_; }
+  [[nodiscard]] StepEvaluation& evaluation() { return evaluation_; }
+  [[nodiscard]] std::size_t evaluations() const { return evaluations_; }
+
+ private:
+  struct Candidate {
+    double score = 0;  // cost for what it takes
+    double takes = 0;
+    std::uint32_t gap = 0;
+    std::uint32_t group = StepFacts::kNone;
+  };
+  struct Child {  // a gap whose version is made from a past one
+    StepFacts::Version parent = 0;
+    double own = 0;   // cost of the call that makes it
+    double rest = 0;  // of all others
+    double takes = 0;
+    std::uint32_t gap = 0;
+  };
+  struct Group {  // of children_
+    std::size_t begin = 0;
+    std::size_t end = 0;
+  };
+
+  [[nodiscard]] bool evaluate(StepEvaluation::Detail detail);
+  [[nodiscard]] bool is_disappointing();
+  void take_back();
+  void find_candidates();
+  [[nodiscard]] bool must_look_further();
+  void remember_price();
+  void find_groups();
+  void add_group(std::size_t begin, std::size_t end);
+  void sort_best(std::size_t begin, std::size_t end);
+  void take_batch();
+  void take(const Gap& gap);
+  void try_one_by_one();
+  template <typename Visit>
+  void for_each_gap(const Candidate& candidate, const Visit& visit) const;
+
+  const StepFacts& facts_;
+  Bytes budget_;
+  StepEvaluation evaluation_;
+  Drops drops_;
+  Excess excess_;
+  std::size_t evaluations_ = 0;
+
+  std::vector<Candidate> candidates_;
+  std::vector<Child> children_;
+  std::vector<Group> groups_;
+  double unseen_ = 0;  // the least score that gaps beyond the price limit may have
+
+  // The last batch.
+  std::vector<Drop> batch_;
+  double promised_ = 0;  // part of the excess
+  double batch_worst_ = 0;
+  double batch_excess_ = 0;
+
+  double paid_ = 0;  // the most, in nanoseconds per byte
+  double price_limit_;
+  std::size_t trials_ = 0;               // times that the best were tried one by one
+  std::vector<std::uint32_t> taken_in_;  // by version: the last batch that it was in
+  std::uint32_t batches_ = 0;
+};
+
+}  // namespace coop

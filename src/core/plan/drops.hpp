@@ -1,0 +1,39 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "core/plan/step_facts.hpp"
+
+namespace coop {
+
+// A version is dropped after it was last touched within a call: read, made, or read by what runs again for the
+// call. A drop that finds nothing there does nothing.
+struct Drop {
+  StepFacts::Version version = 0;
+  StepFacts::Call after = 0;
+};
+
+class Drops {
+ public:
+  explicit Drops(std::size_t versions) : after_(versions) {}
+
+  [[nodiscard]] bool has(StepFacts::Version version, StepFacts::Call after) const {
+    const std::vector<StepFacts::Call>& calls = after_[version];
+    return !calls.empty() && std::binary_search(calls.begin(), calls.end(), after);
+  }
+  void add(const Drop& drop) {
+    std::vector<StepFacts::Call>& calls = after_[drop.version];
+    calls.insert(std::upper_bound(calls.begin(), calls.end(), drop.after), drop.after);
+  }
+  void remove(const Drop& drop) {
+    std::vector<StepFacts::Call>& calls = after_[drop.version];
+    calls.erase(std::lower_bound(calls.begin(), calls.end(), drop.after));
+  }
+
+ private:
+  std::vector<std::vector<StepFacts::Call>> after_;  // by version, in order
+};
+
+}  // namespace coop

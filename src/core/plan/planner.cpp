@@ -1,0 +1,231 @@
+#include "core/plan/planner.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <tuple>
+#include <vector>
+
+#include "core/plan/block_layout.hpp"
+#include "core/plan/drop_search.hpp"
+#include "core/plan/least_memory.hpp"
+#include "core/plan/slab_room.hpp"
+#include "core/plan/step_evaluation.hpp"
+#include "core/plan/step_facts.hpp"
+
+// Note [Drops and addresses]
+//
+// Drops are chosen without addresses, for a budget; then the blocks are laid out. If they do not fit, less
+// memory is left to the drops at the calls where blocks stuck out, drops are added, and all is laid out anew.
+
+namespace coop {
+namespace {
+
+using Call = StepFacts::Call;
+using Detail = StepEvaluation::Detail;
+
+constexpr int kMostRounds = 16;
+constexpr int kPatientRounds = 4;
+// Parts of the budget: what nobody gets; what is taken from the drops in a round at the most, and, where little did
+// not help, at the least; and what is taken in addition.
+constexpr Bytes kMargin = 5000;
+constexpr Bytes kMostAtOnce = 100;
+constexpr Bytes kLeastAtOnce = 200;
+constexpr Bytes kSomeMore = 1000;
+
+class Planner {
+ public:
+  Planner(const StepRecord& step, const PlanOptions& options)
+      : step_(step),
+        options_(options),
+        budget_(options.budget / kBlockAlignment * kBlockAlignment),
+        facts_(step, options.small_limit, options.most_depth),
+        search_(facts_, budget_),
+        evaluation_(search_.evaluation()),
+        layout_(options.held, budget_) {}
+
+  std::optional<StepPlan> plan() {
+    if (least_memory(facts_) > budget_) return std::nullopt;
+    if (!evaluation_.run(search_.drops(), Detail::kBlocks)) return std::nullopt;
+    sort_blocks();
+    count_what_is_not_planned();
+    for (int round = 0; round < kMostRounds; ++round) {
+      if (!search_.fit() || !evaluation_.run(search_.drops(), Detail::kBlocks)) break;
+      sort_blocks();
+      if (placed_.size() > BlockLayout::kMostBlocks) break;
+      const Layout layout = layout_.lay_out(placed_, room_for_small());
+      if (layout.height <= budget_) return to_plan(layout);
+      take_from_drops(layout, round < kPatientRounds ? 0 : part_of_budget(kLeastAtOnce));
+    }
+    return std::nullopt;
+  }
+
+ private:
+  // --- blocks ---
+
+  // What lies there before the step begins has its place.
+  [[nodiscard]] bool is_there_before(const PlannedBlock& block) const {
+    return block.by == StepFacts::kNone && facts_.versions[block.version].is_there_before;
+  }
+
+  // Into those that are to be placed and those that are small.
+  void sort_blocks() {
+    placed_.clear();
+    placed_blocks_.clear();
+    small_.clear();
+    const std::vector<PlannedBlock>& blocks = evaluation_.blocks();
+    std::map<Bytes, Moment> goes;  // by size: when the last of those that are there before does
+    for (const PlannedBlock& block : blocks) {
+      if (!is_there_before(block) || block.until == last_moment()) continue;
+      goes[block.bytes] = std::max(goes[block.bytes], block.until + 1);
+    }
+    for (std::uint32_t i = 0; i < blocks.size(); ++i) {
+      const PlannedBlock& block = blocks[i];
+      if (is_there_before(block)) continue;
+      if (block.bytes <= options_.small_limit) {
+        small_.push_back(block);
+      } else {
+        placed_blocks_.push_back(i);
+        placed_.push_back({block.bytes, block.from, block.until});
+        // See Note [From step to step].
+        const auto early = block.until == last_moment() ? goes.find(block.bytes) : goes.end();
+        if (early != goes.end()) placed_.back().early_end = early->second;
+      }
+    }
+  }
+  [[nodiscard]] Moment last_moment() const {
+    return static_cast<Moment>(evaluation_.memory().size() - 1);
+  }
+
+  [[nodiscard]] Bytes room_for_small() const {
+    return slab_room(small_, options_.small_limit, budget_, evaluation_.memory().size());
+  }
+
+  // --- memory ---
+
+  // In whole grains: of a budget of a few grains nothing is left aside.
+  [[nodiscard]] Bytes part_of_budget(Bytes part) const {
+    return budget_ / part / kBlockAlignment * kBlockAlignment;
+  }
+
+  // What takes more than its bytes: small blocks, which lie in slabs, and what is held.
+  void count_what_is_not_planned() {
+    const Bytes room = room_for_small();
+    Bytes held = 0;
+    for (const ByteRange& range : options_.held) held += range.end - range.begin;
+    const Bytes more_held = held - std::min(held, facts_.there_before);
+    std::vector<Bytes> comes(facts_.calls + 2);
+    std::vector<Bytes> goes(facts_.calls + 2);
+    for (const PlannedBlock& block : small_) {
+      comes[evaluation_.calls()[block.from]] += block.bytes;
+      goes[evaluation_.calls()[block.until] + 1] += block.bytes;
+    }
+    Bytes small = 0;
+    for (Call call = 0; call <= facts_.calls; ++call) {
+      small = small + comes[call] - goes[call];
+      const Bytes wasted = room - std::min(room, small);
+      evaluation_.besides[call] = part_of_budget(kMargin) + more_held + wasted;
+    }
+  }
+
+  struct StickingOut {
+    Bytes bytes = 0;
+    Call from = 0;
+    Call until = 0;
+  };
+
+  // Where blocks stuck out, that much less is left to the drops.
+  void take_from_drops(const Layout& layout, Bytes least) {
+    const Bytes most = std::max(part_of_budget(kMostAtOnce), kBlockAlignment);
+    std::vector<StickingOut> all;
+    for (std::size_t i = 0; i < placed_.size(); ++i) {
+      const Bytes end = layout.offsets[i] + placed_[i].bytes;
+      if (end <= budget_) continue;
+      all.push_back({.bytes = std::clamp(end - budget_, least, most) + part_of_budget(kSomeMore),
+                     .from = evaluation_.calls()[placed_[i].from],
+                     .until = evaluation_.calls()[placed_[i].until]});
+    }
+    // The most at each call: the largest first, and each call is met once.
+    std::sort(all.begin(), all.end(),
+              [](const StickingOut& a, const StickingOut& b) { return a.bytes > b.bytes; });
+    std::vector<Call> next(facts_.calls +
+                           2);  // itself if it was not met, or on the way to one that was not
+    std::iota(next.begin(), next.end(), Call{0});
+    const auto next_of = [&](Call call) {
+      while (next[call] != call) call = next[call] = next[next[call]];
+      return call;
+    };
+    for (const StickingOut& one : all) {
+      for (Call call = next_of(one.from); call <= one.until; call = next_of(call)) {
+        evaluation_.besides[call] += one.bytes;
+        next[call] = call + 1;
+      }
+    }
+  }
+
+  // --- the plan ---
+
+  [[nodiscard]] StepPlan to_plan(const Layout& layout) const {
+    StepPlan plan;
+    plan.overhead_ns = evaluation_.overhead();
+    plan.first_version = facts_.first_version;
+    plan.goes_after.resize(facts_.calls + 1);
+    plan.comes_along.resize(facts_.calls + 1);
+    plan.absences.resize(facts_.first_version.back());
+    for (const Gap& gap : evaluation_.gaps()) {
+      if (!gap.is_dropped) continue;
+      // What nobody needs any more is absent until it would have gone anyway.
+      const Call until = gap.is_last ? facts_.versions[gap.version].current_until : gap.until;
+      plan.absences[gap.version].push_back({gap.from, until});
+      plan.goes_after[gap.from].push_back(gap.version);
+    }
+    for (const ComesAlong& along : evaluation_.along()) {
+      plan.comes_along[along.call].push_back(along.version);
+    }
+    add_places(layout, plan);
+    return plan;
+  }
+
+  void add_places(const Layout& layout, StepPlan& plan) const {
+    const auto block_of = [&](std::uint32_t i) -> const PlannedBlock& {
+      return evaluation_.blocks()[placed_blocks_[i]];
+    };
+    const auto key = [&](std::uint32_t i) {  // a workspace comes last
+      return std::tuple(block_of(i).call, block_of(i).by, block_of(i).version);
+    };
+    std::vector<std::uint32_t> order(placed_.size());
+    std::iota(order.begin(), order.end(), 0U);
+    std::sort(order.begin(), order.end(),
+              [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
+    plan.allocations.resize(facts_.calls + 1);
+    for (const std::uint32_t i : order) {
+      const PlannedBlock& block = block_of(i);
+      std::vector<StepPlan::Allocations>& at = plan.allocations[block.call];
+      if (at.empty() || at.back().by != block.by) at.push_back({block.by, {}});
+      const Bytes bytes = block.version == StepFacts::kNone
+                              ? step_.calls[block.by].workspace
+                              : step_.storages[facts_.versions[block.version].storage].bytes;
+      at.back().places.push_back({bytes, layout.offsets[i]});
+    }
+  }
+
+  const StepRecord& step_;
+  const PlanOptions& options_;
+  Bytes budget_;
+  StepFacts facts_;
+  DropSearch search_;
+  StepEvaluation& evaluation_;  // of the search
+  BlockLayout layout_;
+  // Of the last evaluation.
+  std::vector<BlockLife> placed_;
+  std::vector<std::uint32_t> placed_blocks_;  // which these are
+  std::vector<PlannedBlock> small_;
+};
+
+}  // namespace
+
+std::optional<StepPlan> plan_step(const StepRecord& step, const PlanOptions& options) {
+  return Planner(step, options).plan();
+}
+
+}  // namespace coop

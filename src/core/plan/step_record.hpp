@@ -1,0 +1,69 @@
+#pragma once
+
+// What a program did in one step, in the order in which it did it, and without what a budget did to it:
+// which storages were there before, what each Call read, wrote and made, what was released when. The plan
+// for the next step, which is expected to be the same, is made from it.
+//
+// Storages and calls are numbered from 0. A call's outputs are numbered too: first what it writes where it is,
+// then what it makes.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/base/bytes.hpp"
+
+namespace coop {
+
+struct StepRecord {
+  struct Storage {
+    Bytes bytes = 0;
+    bool is_there = false;   // before the first event
+    bool is_source = false;  // comes from outside, or cannot be made again though its call can be
+  };
+  struct Write {
+    std::uint32_t storage = 0;
+    bool reads_old = true;  // false: all of it is overwritten, whatever it was
+  };
+  struct Call {
+    double cost = 0;      // nanoseconds
+    Bytes workspace = 0;  // the most that it allocated beside its outputs
+    bool is_replayable = true;
+    // Where its part of the shared arrays ends; it begins where that of the call before it ends.
+    std::uint32_t reads_end = 0;
+    std::uint32_t writes_end = 0;
+    std::uint32_t makes_end = 0;
+  };
+  enum class Kind : std::uint8_t { kSource, kCall, kRelease };
+  struct Event {
+    Kind kind = Kind::kCall;
+    std::uint32_t subject =
+        0;  // number of the storage that comes from outside or goes, or of the call
+  };
+
+  std::vector<Storage> storages;
+  std::vector<Call> calls;
+  std::vector<Event> events;
+  std::vector<std::uint32_t> reads;  // storages
+  std::vector<Write> writes;
+  std::vector<std::uint32_t> makes;  // storages
+
+  [[nodiscard]] std::span<const std::uint32_t> reads_of(std::size_t call) const {
+    return part(reads, call == 0 ? 0 : calls[call - 1].reads_end, calls[call].reads_end);
+  }
+  [[nodiscard]] std::span<const Write> writes_of(std::size_t call) const {
+    return part(writes, call == 0 ? 0 : calls[call - 1].writes_end, calls[call].writes_end);
+  }
+  [[nodiscard]] std::span<const std::uint32_t> made_by(std::size_t call) const {
+    return part(makes, call == 0 ? 0 : calls[call - 1].makes_end, calls[call].makes_end);
+  }
+
+ private:
+  template <typename T>
+  static std::span<const T> part(const std::vector<T>& all, std::size_t begin, std::size_t end) {
+    return {all.data() + begin, end - begin};
+  }
+};
+
+}  // namespace coop
