@@ -11,8 +11,10 @@ set(LAYERS
   "core/cost    : core/base"
   "core/policy  : core/base core/pool core/cost"
   "core/lineage : core/base core/pool core/cost"
-  "core/engine  : core/base core/pool core/cost core/policy core/lineage"
-  "sim          : core/base core/pool core/cost core/policy core/lineage core/engine"
+  "core/plan    : core/base"
+  "core/forecast: core/base core/plan"
+  "core/engine  : core/base core/pool core/cost core/policy core/lineage core/plan core/forecast"
+  "sim          : core/base core/pool core/cost core/policy core/lineage core/plan core/forecast core/engine"
   "plugin       : core/base core/pool core/cost core/policy core/lineage core/engine"
   "cli          : core/base core/pool core/cost core/policy core/lineage core/engine sim plugin")
 

@@ -32,6 +32,8 @@ class ProgramWriter {
     return storages_[static_cast<std::size_t>(a)] == storages_[static_cast<std::size_t>(b)];
   }
   [[nodiscard]] Bytes bytes_of(Name name) const { return bytes_[static_cast<std::size_t>(name)]; }
+  // How many there have been.
+  [[nodiscard]] Name names() const { return static_cast<Name>(bytes_.size()); }
   Random& random() { return random_; }
   Bytes draw_bytes() { return to_bytes(random_.between(1, largest_)); }
 

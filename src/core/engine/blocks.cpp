@@ -14,7 +14,9 @@ BlockId Engine::take(Bytes bytes, double cost) {
   bytes = std::max<Bytes>(bytes, 1);
   const bool is_cheap = policy_.traits().keeps_cheap_apart && density_.is_cheap(cost, bytes);
   const Placement placement = is_cheap ? Placement::kCheap : Placement::kExpensive;
-  const BlockId block = take_or_end_orphans({bytes, placement, now_});
+  const Request request{bytes, placement, now_};
+  const auto planned = take_planned(request);
+  const BlockId block = planned ? *planned : take_or_end_orphans(request);
   if (block.index() >= value_of_.size()) {
     try {
       value_of_.resize(std::size_t{block.index()} + 1);
@@ -181,6 +183,7 @@ void Engine::begin_pricing() {
   graph_.values().for_each([&](ValueId id, const Value& value) {
     if (!value.is_resident()) enter_region(id);
   });
+  begin_forecast();
   have_costs_fallen_ = true;
 }
 

@@ -48,9 +48,12 @@ StorageId Engine::add_source(Token token, Bytes bytes, BlockId block) {
   graph_.reserve(1, 1, 0);
   reserve_orphans(1);
   const StorageId storage = graph_.add_storage(token);
+  graph_.storages()[storage].serial = ++storages_added_;
+  graph_.storages()[storage].is_from_outside = true;
   place(graph_.add_source(storage, bytes, {}), block);
   world_.attach(token, block);
   pool_.unpin(block);
+  if (forecast_) forecast_->source_comes(use_of(storage));
   return storage;
 }
 
@@ -78,6 +81,7 @@ RunningCall Engine::begin_call(std::span<const StorageId> reads, std::span<const
     if (write.reads_old) targets.push_back(current);
   }
   bound_lineage();
+  if (forecast_) tell_forecast_of_begin(reads, writes);
 
   RunningCall call = new_running_call();
   call.inputs.reserve(targets.size());
@@ -102,6 +106,8 @@ RunningCall Engine::begin_call(std::span<const StorageId> reads, std::span<const
   }
   for (std::uint32_t i = 0; i < writes.size(); ++i) begin_write(call.writes[i], i, call);
   targets_ = std::move(targets);
+  if (forecast_) forecast_->resume_places();
+  allocated_ = most_allocated_ = 0;
   return call;
 }
 
@@ -120,6 +126,7 @@ std::vector<StorageId> Engine::end_call(RunningCall& call, const CallResult& res
   graph_.reserve(made, made, call.inputs.size());
   reserve_orphans(made);
   reserve_forgotten();
+  if (forecast_) prepare_forecast_of_end(call, result);
   std::vector<StorageId> storages;
   storages.reserve(made);
 
@@ -151,12 +158,14 @@ std::vector<StorageId> Engine::end_call(RunningCall& call, const CallResult& res
   for (std::uint32_t i = 0; i < made; ++i) {
     const NewOutput& output = result.outputs[i];
     const StorageId storage = graph_.add_storage(output.storage);
+    graph_.storages()[storage].serial = ++storages_added_;
     const ValueId id = graph_.add_source(storage, output.bytes, {});
     // Small blocks are never evicted: nobody will ask how to make them again.
     if (is_recorded && !output.is_source && !pool_.info(output.block).is_small) {
       graph_.adopt(recorded, static_cast<std::uint32_t>(written) + i, id);
     }
     density_.observe(cost, output.bytes);
+    note_written(storage);
     place(id, output.block);
     world_.attach(output.storage, output.block);
     pool_.unpin(output.block);
@@ -167,7 +176,10 @@ std::vector<StorageId> Engine::end_call(RunningCall& call, const CallResult& res
   } else if (result.is_replayable) {
     forgotten_.push_back(result.token);
   }
+  if (forecast_) tell_forecast_of_end(call, result, recorded, storages);
+  for (const RunningCall::Written& write : call.writes) note_written(write.storage);
   finish(call);
+  if (forecast_) follow_plan();
   return storages;
 }
 
@@ -188,6 +200,11 @@ void Engine::adopt_written(const RunningCall& call, CallId recorded) noexcept {
     publish(write.version);
     if (is_observed()) tell(about(EngineEvent::Kind::kPlaced, version.block, write.version));
   }
+}
+
+void Engine::note_written(StorageId id) noexcept {
+  Storage& storage = graph_.storages()[id];
+  storage.written_at = graph_.values()[storage.current].is_source() ? 0 : stats_.calls;
 }
 
 // Room for every Call to go, so that none needs memory for it.

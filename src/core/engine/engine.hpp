@@ -34,6 +34,7 @@
 #include "core/engine/observer.hpp"
 #include "core/engine/patience.hpp"
 #include "core/engine/world.hpp"
+#include "core/forecast/forecast.hpp"
 #include "core/lineage/evicted_regions.hpp"
 #include "core/lineage/graph.hpp"
 #include "core/policy/policy.hpp"
@@ -102,6 +103,8 @@ struct EngineStats {
   std::uint64_t cuts = 0;            // Values made Sources to bound or end a lineage
   std::uint64_t copies_aside = 0;
   Bytes held_by_lineage = 0;  // in Sources that no storage has any more
+  std::uint64_t plans = 0;
+  std::uint64_t planned_calls = 0;  // that came as planned
 };
 
 class Engine final : private BlockOwner, private GraphListener {
@@ -173,6 +176,7 @@ class Engine final : private BlockOwner, private GraphListener {
   [[nodiscard]] RunningCall new_running_call();
   void finish(RunningCall& call) noexcept;
   void adopt_written(const RunningCall& call, CallId recorded) noexcept;
+  void note_written(StorageId id) noexcept;
   void reserve_forgotten();
 
   // Blocks and what they hold (blocks.cpp)
@@ -197,7 +201,26 @@ class Engine final : private BlockOwner, private GraphListener {
                                   ValueId id = {}) const noexcept;
   void tell(EngineEvent event) noexcept;
 
-  // Writes and the bounds of lineage (write_barrier.cpp)
+  // Following a plan (planned_step.cpp)
+  void begin_forecast();
+  [[nodiscard]] StorageUse use_of(StorageId id, bool reads_old = true) const;
+  [[nodiscard]] static StorageUse use_of(const Storage& storage, const Value& value,
+                                         bool reads_old);
+  void tell_forecast_of_begin(std::span<const StorageId> reads, std::span<const Write> writes);
+  void prepare_forecast_of_end(const RunningCall& call, const CallResult& result);
+  void tell_forecast_of_end(const RunningCall& call, const CallResult& result, CallId recorded,
+                            std::span<const StorageId> made) noexcept;
+  void plan_step_ahead() noexcept;
+  void bind_to_plan(CallId id, std::uint32_t step_call) noexcept;
+  void follow_plan();
+  [[nodiscard]] bool is_planned_absent(const Value& value) const noexcept;
+  void drop_if_planned(ValueId id);
+  [[nodiscard]] bool is_as_planned() const { return forecast_ && forecast_->is_as_planned(); }
+  [[nodiscard]] std::vector<ValueId> planned_along() const;
+  void expect_allocations_by(const Call& call) noexcept;
+  std::optional<BlockId> take_planned(const Request& request);
+
+  // Writes (write_barrier.cpp) and the bounds of lineage (lineage_bounds.cpp)
   void prepare_writes(std::span<const Write> writes, RunningCall& call);
   void begin_write(RunningCall::Written& write, std::uint32_t output, RunningCall& call) noexcept;
   BlockId protect(std::span<const ValueId> descendants, ValueId source);
@@ -249,6 +272,15 @@ class Engine final : private BlockOwner, private GraphListener {
   std::size_t hidden_allowed_ = 0;  // beyond the bound: there was no memory to end them
   std::vector<ValueId> targets_;    // of the Call that begins
   std::vector<RunningCall> spare_calls_;
+
+  std::optional<Forecast> forecast_;
+  std::uint64_t storages_added_ = 0;
+  std::vector<StorageUse> uses_;  // of the Call that begins or ends
+  std::vector<ValueId> bound_;    // by version of the plan, in this round
+  std::uint32_t bound_round_ = 0;
+  bool has_moved_for_plan_ = false;
+  Bytes allocated_ = 0;  // since the last Call began, and not freed
+  Bytes most_allocated_ = 0;
 
   mutable std::mutex mutex_;
   std::condition_variable replay_ended_;

@@ -39,6 +39,12 @@ BlockId EvictingPool::allocate(const Request& request) {
   return id ? *id : make_room_and_allocate(request);
 }
 
+std::optional<BlockId> EvictingPool::allocate_at(const Request& request, Bytes offset) {
+  const auto id = pool_.allocate_at(request.bytes, offset, request.placement);
+  if (id) ++stats_.allocations;
+  return id;
+}
+
 BlockId EvictingPool::make_room_and_allocate(const Request& request) {
   ++stats_.searches;
   // Every round frees a block. More rounds than blocks: an owner who adds to them, against the rules.
@@ -116,16 +122,29 @@ bool EvictingPool::move_blocks_aside(const Request& request) {
     (chunk.is_fixed(slot) ? moved : evicted).push_back(pool_.id_of(chunk.block_at(slot)));
   });
   for (const BlockId id : evicted) evict(id);
-  for (const BlockId id : moved) {
-    const auto target = pool_.slide_target(id);
-    if (!target) continue;  // at the left end already
-    const BlockInfo block = pool_.info(id);
-    tell_owner([&] { owner_.relocate(id, block.offset, *target, block.bytes); });
-    pool_.slide_left(id);
-    ++stats_.moves;
-    stats_.moved_bytes += block.bytes;
-  }
+  for (const BlockId id : moved) move_left(id);
   return true;
+}
+
+void EvictingPool::move_left(BlockId id) {
+  const auto target = pool_.slide_target(id);
+  if (!target) return;  // at the left end already
+  const BlockInfo block = pool_.info(id);
+  tell_owner([&] { owner_.relocate(id, block.offset, *target, block.bytes); });
+  pool_.slide_left(id);
+  ++stats_.moves;
+  stats_.moved_bytes += block.bytes;
+}
+
+void EvictingPool::move_all_left() {
+  std::vector<BlockId> movable;
+  for (const Chunk* chunk : pool_.order().chunks()) {
+    for (int slot = 0; slot < chunk->count; ++slot) {
+      const bool may_move = !chunk->is_hole(slot) && pool_.is_movable(chunk->block_at(slot));
+      if (may_move) movable.push_back(pool_.id_of(chunk->block_at(slot)));
+    }
+  }
+  for (const BlockId id : movable) move_left(id);
 }
 
 }  // namespace coop

@@ -13,6 +13,7 @@
 // owner, who is told of evictions, must not allocate in between.)
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -70,6 +71,12 @@ class EvictingPool {
 
   // Throws InvalidArgument, OutOfMemory, and what the owner throws.
   BlockId allocate(const Request& request);
+  // At this offset, if that is free.
+  std::optional<BlockId> allocate_at(const Request& request, Bytes offset);
+  // An evictable block that is not pinned.
+  void evict(BlockId id);
+  // Pushes everything that may move to the left end.
+  void move_all_left();
 
   [[nodiscard]] Pool& pool() { return pool_; }
   [[nodiscard]] const EvictionStats& stats() const { return stats_; }
@@ -79,7 +86,7 @@ class EvictingPool {
   void choose_victims(const Request& request);
   template <typename Message>
   void tell_owner(Message&& message);
-  void evict(BlockId id);
+  void move_left(BlockId id);
   bool move_blocks_aside(const Request& request);
 
   Pool& pool_;

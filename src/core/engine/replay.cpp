@@ -46,7 +46,9 @@ void Replay::run() {
     keep(value);
   }
   try {
-    bring_back(targets_);
+    for (const ValueId id : targets_) plan(id);
+    bring_along();
+    run_plan();
   } catch (const OutOfMemory&) {
     if (targets_.size() == 1) throw;
     bring_back_one_by_one();
@@ -57,8 +59,7 @@ void Replay::run() {
   engine_.stats_.deepest_replay = std::max(engine_.stats_.deepest_replay, ran_);
 }
 
-void Replay::bring_back(std::span<const ValueId> targets) {
-  for (const ValueId id : targets) plan(id);
+void Replay::run_plan() {
   while (!agenda_.empty()) {
     const CallId call = agenda_.top().second;
     if (!is_needed(graph_.calls()[call])) {
@@ -83,16 +84,19 @@ void Replay::bring_back_one_by_one() {
             [&](ValueId a, ValueId b) { return sequence_of(a) < sequence_of(b); });
   for (const ValueId id : targets) {
     abandon_plan();
-    bring_back({&id, 1});
+    plan(id);
+    run_plan();
   }
 }
 
 void Replay::abandon_plan() noexcept {
   agenda_ = {};
+  planned_.clear();
   number_ = ++engine_.replays_begun_;
   for (const ValueId id : held_) {
     Value& value = graph_.values()[id];
     value.wanted = 0;
+    value.is_along = false;
     drop_scratch(id);
     if (value.is_resident()) engine_.reprice(id);
   }
@@ -159,6 +163,10 @@ void Replay::run_call(CallId call_id) {
     make_room(graph_.calls()[call_id], no_room.report().requested);
     try_call(call_id);
   }
+  for (const ValueId id : done_with_) {
+    if (graph_.values().contains(id)) engine_.drop_if_planned(id);
+  }
+  done_with_.clear();
 }
 
 bool Replay::changes_inputs(const Call& call) const {
@@ -192,6 +200,7 @@ void Replay::try_call(CallId call_id) {
   std::vector<std::pair<ValueId, BlockId>> claimed;
   std::vector<Edge> edges;
   graph_.for_each_input(call, [&](const Edge& edge) { edges.push_back(edge); });
+  done_with_.reserve(edges.size() + outputs.size());
   held.pinned.reserve(edges.size());
   held.owned.reserve(edges.size());
 
@@ -215,6 +224,7 @@ void Replay::try_call(CallId call_id) {
   const Token token = call.token;
   const double cost = call.cost;
   engine_.replay_at_ = call.sequence;
+  engine_.expect_allocations_by(call);
   run_without_lock(token, inputs, outputs);
 
   ++ran_;
@@ -275,6 +285,8 @@ void Replay::deliver(CallId call_id, std::span<const BlockId> outputs) {
     }
     engine_.place(receiver, block);
     engine_.have_costs_fallen_ = true;
+    graph_.values()[receiver].is_along = false;
+    done_with_.push_back(receiver);
     const Value& value = graph_.values()[receiver];
     if (value.is_current) engine_.world_.attach(graph_.storages()[value.storage].token, block);
     if (value.is_target) keep(value);

@@ -54,10 +54,13 @@ class Replay {
 
   void hold(ValueId id);
   void keep(const Value& target);
-  void bring_back(std::span<const ValueId> targets);
+  void run_plan();
   void bring_back_one_by_one();
   void abandon_plan() noexcept;
   void plan(ValueId missing);
+  void bring_along();
+  void plan_along(ValueId id);
+  [[nodiscard]] std::vector<ValueId> made_from_past_outputs(CallId call) const;
   void unplan(CallId call_id) noexcept;
   [[nodiscard]] std::uint64_t next_reader(const Value& value) const;
   [[nodiscard]] bool is_needed(const Call& call) const;
@@ -82,6 +85,8 @@ class Replay {
   // Whose `wanted` or `is_target` this replay has set. Held: while the world runs a Call, other threads
   // may let go of anything.
   std::vector<ValueId> held_;
+  std::vector<CallId> planned_;     // so far
+  std::vector<ValueId> done_with_;  // by the Call that ran last; the plan may have them go
   std::uint32_t ran_ = 0;
 };
 

@@ -18,6 +18,7 @@ void Replay::plan(ValueId missing) {
     Call& call = graph_.calls()[call_id];
     if (call.planned_by == number_) continue;
     agenda_.emplace(call.sequence, call_id);
+    planned_.push_back(call_id);
     call.planned_by = number_;
     if (call.runs_in != number_) {
       call.runs_in = number_;
@@ -33,6 +34,54 @@ void Replay::plan(ValueId missing) {
   }
 }
 
+// What is made besides, while what it is made from is there: what the plan of the step says, or else what could
+// not be made later without the same past Values. Policies as published bring back what was asked for.
+void Replay::bring_along() {
+  if (engine_.is_as_planned()) {
+    for (const ValueId id : engine_.planned_along()) plan_along(id);
+  } else if (!engine_.keeps_regions()) {
+    // The list grows on the way.
+    for (std::size_t i = 0; i < planned_.size(); ++i) {
+      for (const ValueId id : made_from_past_outputs(planned_[i])) plan_along(id);
+    }
+  }
+}
+
+void Replay::plan_along(ValueId id) {
+  if (graph_.values()[id].is_along) return;
+  hold(id);
+  graph_.values()[id].is_along = true;
+  plan(id);
+}
+
+// Current Values that are missing and made from past outputs of the Call, and else only from what is or will be
+// there.
+std::vector<ValueId> Replay::made_from_past_outputs(CallId call) const {
+  constexpr int kMostReaders = 16;
+  std::vector<ValueId> found;
+  const auto will_be_there = [&](const Value& value) {
+    return value.is_resident() ||
+           (!value.is_source() && graph_.calls()[value.producer].planned_by == number_);
+  };
+  graph_.for_each_output(graph_.calls()[call], [&](ValueId, const Value& past) {
+    if (past.is_current || past.is_resident()) return;
+    int readers = 0;
+    graph_.for_each_reader(past, [&](const Edge& edge) {
+      const Call& reader = graph_.calls()[edge.call];
+      if (reader.planned_by == number_ || ++readers > kMostReaders) return;
+      bool can_be_made = true;
+      graph_.for_each_input(reader, [&](const Edge& input) {
+        can_be_made = can_be_made && will_be_there(graph_.values()[input.value]);
+      });
+      if (!can_be_made) return;
+      graph_.for_each_output(reader, [&](ValueId id, const Value& made) {
+        if (made.is_current && !made.is_resident()) found.push_back(id);
+      });
+    });
+  });
+  return found;
+}
+
 void Replay::unplan(CallId call_id) noexcept {
   Call& call = graph_.calls()[call_id];
   call.planned_by = 0;
@@ -43,7 +92,9 @@ void Replay::unplan(CallId call_id) noexcept {
       return;
     }
     drop_scratch(edge.value);
-    if (input.is_resident()) engine_.reprice(edge.value);
+    if (!input.is_resident()) return;
+    engine_.reprice(edge.value);
+    if (done_with_.size() < done_with_.capacity()) done_with_.push_back(edge.value);
   });
 }
 
@@ -66,7 +117,8 @@ void Replay::drop_scratch(ValueId id) noexcept {
 bool Replay::is_needed(const Call& call) const {
   bool is_needed = false;
   graph_.for_each_output(call, [&](ValueId, const Value& value) {
-    if (!value.is_resident() && (value.wanted > 0 || value.is_target)) is_needed = true;
+    if (!value.is_resident() && (value.wanted > 0 || value.is_target || value.is_along))
+      is_needed = true;
   });
   return is_needed;
 }

@@ -1,4 +1,6 @@
 // What the program does with storages beside calling operators, and what it may ask.
+#include <algorithm>
+
 #include "core/base/check.hpp"
 #include "core/engine/engine.hpp"
 #include "core/engine/entry.hpp"
@@ -7,11 +9,15 @@ namespace coop {
 
 BlockId Engine::allocate(Bytes bytes, double cost) {
   const Entry entry(*this);
-  return take(bytes, cost);
+  const BlockId block = take(bytes, cost);
+  allocated_ += pool_.info(block).bytes;
+  most_allocated_ = std::max(most_allocated_, allocated_);
+  return block;
 }
 
 void Engine::free(BlockId block) noexcept {
   const Entry entry(*this);
+  allocated_ -= std::min(allocated_, pool_.info(block).bytes);
   give_back(block);
 }
 
@@ -19,6 +25,7 @@ void Engine::release(StorageId storage) noexcept {
   const Entry entry(*this);
   COOP_CHECK(graph_.storages().contains(storage));
   const ValueId id = graph_.storages()[storage].current;
+  if (forecast_) forecast_->storage_goes(use_of(storage));
   graph_.remove_storage(storage);
   if (!graph_.values().contains(id)) return;
   // Others are made from it. A Source must stay for them; anything else can be made again, and goes,

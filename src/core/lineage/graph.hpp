@@ -49,6 +49,10 @@ struct Storage {
   Token token = 0;
   ValueId current;
   bool is_source_forever = false;  // whatever is written here cannot be made again
+  bool is_from_outside = false;    // no Call made it
+  // For the forecast: a number that no other storage has, and the Call that wrote it last.
+  std::uint64_t serial = 0;
+  std::uint64_t written_at = 0;
 };
 
 struct Value {
@@ -67,6 +71,7 @@ struct Value {
   std::uint32_t wanted = 0;
   std::uint64_t wanted_by = 0;  // a Call's sequence
   bool is_target = false;
+  bool is_along = false;  // or what it makes besides, for later
   // Of the last walk that came by.
   std::uint64_t seen_by = 0;
   // What must be made again together with it; while it is not resident.
@@ -89,6 +94,9 @@ struct Call {
   std::uint32_t living_outputs = 0;
   std::uint32_t current_outputs = 0;  // of those
   bool is_hidden = false;
+  // Which of the forecast's rounds it was part of, and which Call of the step; round 0: none.
+  std::uint32_t round = 0;
+  std::uint32_t step_call = 0;
   // Of the running replay.
   std::uint64_t planned_by = 0;  // its number; 0: by none
   std::uint64_t runs_in = 0;

@@ -34,6 +34,7 @@ struct PolicyTraits {
   bool keeps_cheap_apart = false;      // cheap blocks go to the other end
   bool keeps_long_lived_left = false;  // room for long-lived blocks is made at the left end
   Surroundings surroundings = Surroundings::kRegions;
+  bool looks_ahead = false;  // steps that repeat are planned (core/forecast)
 };
 
 struct PolicyOptions {

@@ -8,7 +8,7 @@
 
 namespace coop {
 
-#define COOP_POLICY(maker, name, fit, cheap_apart, long_lived_left, surroundings, summary) \
+#define COOP_POLICY(maker, name, fit, cheap_apart, long_lived_left, surroundings, ahead, summary) \
   std::unique_ptr<Policy> make_##maker(const PolicyTraits& traits, const PolicyOptions& options);
 #include "core/policy/policies.inc"
 #undef COOP_POLICY

@@ -140,7 +140,8 @@ std::optional<BlockId> Pool::allocate(Bytes requested, Placement placement) {
   if (to_bytes(size) > free_bytes()) return std::nullopt;
   for (;;) {
     BlockIndex index = small_.takes(size) ? allocate_small(size) : kNoBlock;
-    if (index == kNoBlock) index = allocate_block(size, placement, Kind::kBlock);
+    if (index == kNoBlock)
+      index = allocate_block(choose_spot(size, placement), size, placement, Kind::kBlock);
     if (index != kNoBlock) {
       records_[index].requested = requested;
       if constexpr (kFullChecks) validate();
@@ -149,6 +150,23 @@ std::optional<BlockId> Pool::allocate(Bytes requested, Placement placement) {
     // Slabs that are kept empty for speed are the first to go.
     if (!trim()) return std::nullopt;
   }
+}
+
+std::optional<BlockId> Pool::allocate_at(Bytes requested, Bytes offset, Placement placement) {
+  if (requested == 0 || offset % kGrainBytes != 0 || offset > bytes() ||
+      requested > bytes() - offset) {
+    throw InvalidArgument("a block of " + std::to_string(requested) + " bytes at " +
+                          std::to_string(offset) + " is not within the pool's grains");
+  }
+  const Grains size = to_grains(requested);
+  const auto begin = static_cast<Grains>(offset / kGrainBytes);
+  const AddressOrder::Place place = order_.piece_at(begin);
+  if (!place.is_hole() || place.extent().end - begin < size) return std::nullopt;
+  const BlockIndex index =
+      allocate_block({place.chunk, place.slot, begin}, size, placement, Kind::kBlock);
+  records_[index].requested = requested;
+  if constexpr (kFullChecks) validate();
+  return id_of(index);
 }
 
 bool Pool::trim() noexcept {
@@ -164,8 +182,9 @@ bool Pool::trim() noexcept {
 BlockIndex Pool::allocate_small(Grains size) {
   if (!small_.has_room(size)) {
     small_.expect_slab();
-    const BlockIndex slab =
-        allocate_block(small_.slab_size(size), Placement::kLongLived, Kind::kSlab);
+    const Grains slab_size = small_.slab_size(size);
+    const BlockIndex slab = allocate_block(choose_spot(slab_size, Placement::kLongLived), slab_size,
+                                           Placement::kLongLived, Kind::kSlab);
     if (slab == kNoBlock) return kNoBlock;
     small_.add_slab(size, records_[slab].extent, slab);
   }
@@ -177,8 +196,7 @@ BlockIndex Pool::allocate_small(Grains size) {
   return index;
 }
 
-BlockIndex Pool::allocate_block(Grains size, Placement placement, Kind kind) {
-  const Spot spot = choose_spot(size, placement);
+BlockIndex Pool::allocate_block(Spot spot, Grains size, Placement placement, Kind kind) {
   if (spot.chunk == nullptr) return kNoBlock;
   const BlockIndex index = reserve_record();
   if (holes_by_size_) holes_by_size_->expect_block();

@@ -87,6 +87,8 @@ class Pool {
   // A block out of what is free, or nothing. It stays where it is until set_tenure says otherwise.
   // Throws InvalidArgument for 0 bytes, and for more than the whole pool.
   std::optional<BlockId> allocate(Bytes requested, Placement placement);
+  // A block at this offset, a multiple of 512 bytes, or nothing where that is not free. Never a small one.
+  std::optional<BlockId> allocate_at(Bytes requested, Bytes offset, Placement placement);
   // False if there is no such block (any more); nothing changes then. Pins do not keep a block.
   [[nodiscard]] bool free(BlockId id) noexcept;
 
@@ -121,6 +123,8 @@ class Pool {
   [[nodiscard]] Bytes free_bytes() const { return bytes() - held_bytes_; }
   [[nodiscard]] Bytes largest_hole_bytes() const { return to_bytes(order_.largest_hole()); }
   [[nodiscard]] std::size_t block_count() const { return block_count_; }
+  // Blocks up to this size lie in slabs.
+  [[nodiscard]] Bytes small_limit() const { return to_bytes(small_.limit()); }
   [[nodiscard]] bool ignores_addresses() const { return bytes_ < to_bytes(order_.total()); }
 
   // For the search: the pieces in address order, and what a piece's block may suffer.
@@ -168,13 +172,13 @@ class Pool {
 
   // kNoBlock where there is no room.
   BlockIndex allocate_small(Grains size);
-  BlockIndex allocate_block(Grains size, Placement placement, Kind kind);
   struct Spot {
     Chunk* chunk = nullptr;  // none: there is no room
     int slot = 0;            // of the hole
     Grains begin = 0;        // within the hole
   };
   [[nodiscard]] Spot choose_spot(Grains size, Placement placement);
+  BlockIndex allocate_block(Spot spot, Grains size, Placement placement, Kind kind);
   void release_extent(BlockIndex index) noexcept;
   void retract_long_lived_end(Extent hole) noexcept;
 

@@ -37,6 +37,7 @@ class SmallArea {
   SmallArea(Grains largest, Grains slab_size);
 
   [[nodiscard]] bool takes(Grains size) const { return size <= largest_; }
+  [[nodiscard]] Grains limit() const { return largest_; }
   [[nodiscard]] Grains slot_size(Grains size) const;
   // How long a slab for blocks of this size must be.
   [[nodiscard]] Grains slab_size(Grains size) const;

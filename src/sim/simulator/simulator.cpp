@@ -184,7 +184,7 @@ class Simulation {
     reads_.clear();
     for_each_output([&](StorageId storage) { reads_.push_back(storage); });
     RunningCall reads_all = engine_.begin_call(reads_, {});
-    engine_.abort_call(reads_all);
+    engine_.end_call(reads_all, {});
   }
 
   void end_pass() {

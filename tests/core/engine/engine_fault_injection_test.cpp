@@ -13,6 +13,7 @@
 #include "support/draw_program.hpp"
 #include "support/failing_new.hpp"
 #include "support/program_run.hpp"
+#include "support/repeat_program.hpp"
 
 namespace coop {
 namespace {
@@ -141,7 +142,11 @@ RunOptions tight_budget(Case& one) {
 TEST(EngineFaultInjection, EveryFaultIsAnOperatorThatFailed) {
   Totals totals;
   testing::for_each_case(testing::scaled(200), [&](Case& one) {
-    const ProgramText text = draw_program(one.random, short_text(one));
+    // Some with steps that repeat, so that faults meet a plan too.
+    const bool repeats = one.random.chance(0.2);
+    const ProgramText text =
+        repeats ? draw_repeated_program(one.random, {.step = short_text(one), .steps = 4})
+                : draw_program(one.random, short_text(one));
     const RunOptions options = tight_budget(one);
     SCOPED_TRACE(options.policy);
     Faults faults(text, options);

@@ -174,11 +174,13 @@ TEST(Policies, AnAblationIsItsPolicyLessOnePart) {
   const auto no_partition = make_policy("coop-paper-no-partition");
   EXPECT_TRUE(no_partition->needs_addresses());
   EXPECT_FALSE(no_partition->traits().keeps_cheap_apart);
-  for (const PolicyTraits& ablation : known_ablations()) {
+  for (const PolicyTraits& ablation : {no_window->traits(), no_partition->traits()}) {
     EXPECT_EQ(ablation.fit, paper.fit);
     EXPECT_EQ(ablation.surroundings, paper.surroundings);
     EXPECT_EQ(ablation.keeps_long_lived_left, paper.keeps_long_lived_left);
   }
+  EXPECT_TRUE(make_policy("coop")->traits().looks_ahead);
+  EXPECT_FALSE(make_policy("coop-online")->traits().looks_ahead);
 }
 
 // What tells the policies apart: sizes, staleness, and free space beside a block.
