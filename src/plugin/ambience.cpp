@@ -1,7 +1,5 @@
 #include "plugin/ambience.hpp"
 
-#include <array>
-
 #ifdef __SSE__
 #include <xmmintrin.h>
 #endif
@@ -41,16 +39,36 @@ void set_autograd_state(const Ambience& wanted) {
   state.set_inference_mode(wanted.inference_mode);
 }
 
+at::Float32Precision precision_of(at::Float32Op op) {
+  return at::globalContext().float32Precision(at::Float32Backend::MKLDNN, op);
+}
+
+// What has no precision of its own has that of all operators: we are told the outcome, not which of the two
+// it is. Where both agree, none of its own is the likely one.
+void set_precision(at::Float32Op op, at::Float32Precision wanted) {
+  using at::Float32Precision;
+  if (precision_of(op) == wanted) return;
+  const auto set = [&](Float32Precision own) {
+    at::globalContext().setFloat32Precision(at::Float32Backend::MKLDNN, op, own);
+  };
+  const Float32Precision of_all = precision_of(at::Float32Op::ALL);
+  if (of_all == wanted) {
+    set(Float32Precision::NONE);
+  } else if (wanted == Float32Precision::NONE) {
+    set(Float32Precision::IEEE);  // in other words
+  } else {
+    set(wanted);
+  }
+}
+
 void set_process_state(const Ambience& wanted) {
-  static constexpr std::array<const char*, 3> kPrecisions = {"highest", "high", "medium"};
   at::Context& context = at::globalContext();
   if (at::get_num_threads() != wanted.threads) at::set_num_threads(wanted.threads);
   at::autocast::set_autocast_dtype(at::kCPU, wanted.autocast_dtype);
   c10::set_default_dtype(c10::scalarTypeToTypeMeta(wanted.default_dtype));
-  if (static_cast<int>(context.float32MatmulPrecision()) != wanted.matmul_precision) {
-    context.setFloat32MatmulPrecision(
-        kPrecisions.at(static_cast<std::size_t>(wanted.matmul_precision)));
-  }
+  set_precision(at::Float32Op::CONV, wanted.conv_precision);
+  set_precision(at::Float32Op::RNN, wanted.rnn_precision);
+  set_precision(at::Float32Op::MATMUL, wanted.matmul_precision);
   context.setUserEnabledMkldnn(wanted.uses_mkldnn);
   context.setDeterministicMkldnn(wanted.is_mkldnn_deterministic);
   context.setUserEnabledNNPACK(wanted.uses_nnpack);
@@ -72,7 +90,9 @@ Ambience Ambience::of_this_thread() {
       .autocast_dtype = at::autocast::get_autocast_dtype(at::kCPU),
       .default_dtype = c10::typeMetaToScalarType(c10::get_default_dtype()),
       .threads = at::get_num_threads(),
-      .matmul_precision = static_cast<int>(context.float32MatmulPrecision()),
+      .conv_precision = precision_of(at::Float32Op::CONV),
+      .rnn_precision = precision_of(at::Float32Op::RNN),
+      .matmul_precision = precision_of(at::Float32Op::MATMUL),
       .uses_mkldnn = context.userEnabledMkldnn(),
       .is_mkldnn_deterministic = context.deterministicMkldnn(),
       .uses_nnpack = context.userEnabledNNPACK(),

@@ -6,6 +6,7 @@
 
 #include <memory>
 
+#include <ATen/Context.h>
 #include <c10/core/ScalarType.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
@@ -21,7 +22,10 @@ struct Ambience {
   c10::ScalarType autocast_dtype = c10::ScalarType::Undefined;
   c10::ScalarType default_dtype = c10::ScalarType::Undefined;
   int threads = 0;
-  int matmul_precision = 0;
+  // Of float32 in oneDNN. What `set_float32_matmul_precision` chooses is among them.
+  at::Float32Precision conv_precision = at::Float32Precision::NONE;
+  at::Float32Precision rnn_precision = at::Float32Precision::NONE;
+  at::Float32Precision matmul_precision = at::Float32Precision::NONE;
   bool uses_mkldnn = false;
   bool is_mkldnn_deterministic = false;
   bool uses_nnpack = false;

@@ -5,22 +5,13 @@
 
 #include "plugin/dispatch_key.hpp"
 #include "plugin/gradients.hpp"
+#include "plugin/tensor_parts.hpp"
 
 namespace coop::plugin {
 namespace {
 
 std::span<const c10::IValue> last_of(const torch::jit::Stack& stack, std::size_t count) {
   return std::span(stack).last(count);
-}
-
-// Not only memory with a shape: something else must be rebuilt beside it, or handles its operators.
-bool is_strange(const at::Tensor& tensor) {
-  const auto keys = tensor.key_set();
-  return tensor.layout() != c10::kStrided || !tensor.device().is_cpu() || !tensor.has_storage() ||
-         tensor.is_quantized() || tensor.is_nested() || tensor._is_zerotensor() ||
-         keys.has(c10::DispatchKey::Python) || keys.has(c10::DispatchKey::FuncTorchBatched) ||
-         keys.has(c10::DispatchKey::FuncTorchGradWrapper) ||
-         keys.has(c10::DispatchKey::Functionalize);
 }
 
 bool is_number(const at::Tensor& tensor) {
@@ -75,6 +66,7 @@ void InterceptedCall::run() {
     look_at_results();
     with_torch_errors([&] { finish(cost); });
   } catch (...) {
+    for (Made& made : made_) session_.give_back_raw(std::move(made.raw));
     session_.engine().abort_call(call_);
     session_.engine().abort_call(side_effects_);
     throw;
@@ -105,8 +97,8 @@ void InterceptedCall::look_at_arguments() {
     const bool is_read_only = !is_opaque_ && !facts_.writes[argument];
     if (is_number(tensor) && is_read_only) return;
     if (is_strange(tensor)) has_strange_tensors_ = true;
-    if (!facts_.reads_contents && is_read_only) return;
-    if (tensor.has_storage()) add_use(tensor, role_of(tensor, argument));
+    if (facts_.has_template && argument == 0 && is_read_only) return;
+    for_each_part(tensor, [&](const at::Tensor& part) { add_use(part, role_of(part, argument)); });
   });
 }
 
@@ -234,7 +226,7 @@ void InterceptedCall::redispatch() {
     op_.redispatchBoxed(below_, &stack_);
     return;
   }
-  const c10::impl::ExcludeDispatchKeyGuard once(kKey);
+  const c10::impl::ExcludeDispatchKeyGuard once(kOurKeys);
   if (recorded_) recorded_->ambience = Ambience::shared_of_this_thread();
   op_.redispatchBoxed(below_, &stack_);
 }
@@ -245,36 +237,65 @@ void InterceptedCall::redispatch() {
 // and then.
 void InterceptedCall::look_at_results() {
   const auto results = last_of(stack_, op_.schema().returns().size());
-  std::size_t position = 0;
   for (const c10::IValue& it : results) {
-    if (!is_transparent(it)) has_strange_results_ = true;
+    if (!is_transparent(it)) has_closed_results_ = true;
   }
+  std::size_t position = 0;
   for_each_tensor(results, [&](const at::Tensor& tensor, std::size_t, std::int64_t) {
-    const std::size_t at = position++;
-    if (is_strange(tensor)) has_strange_results_ = true;
-    if (!tensor.has_storage()) return;
-    c10::StorageImpl* impl = storage_of(tensor);
-    const bool is_seen = std::any_of(made_.begin(), made_.end(),
-                                     [&](const Made& made) { return made.record->impl == impl; });
-    if (is_seen || use_of(impl) != nullptr || impl->nbytes() == 0 || !session_.is_raw(*impl))
-      return;
-    auto record = std::make_unique<StorageRecord>(session_);
-    record->impl = impl;
-    record->bytes = impl->nbytes();
-    record->is_trusted = !is_opaque_ && !facts_.is_buffer;
-    if (recorded_ && !has_strange_results_) {
-      recorded_->outputs.push_back(
-          {.position = at, .bytes = record->bytes, .recipe = TensorRecipe::of(tensor)});
-    }
-    void* data = impl->_mutable_data_ptr_no_checks().get();
-    made_.push_back({.record = std::move(record), .data = data});
+    const bool is_plain = !is_strange(tensor);
+    if (!is_plain) has_strange_results_ = true;
+    if (!is_plain && !is_sparse(tensor)) has_closed_results_ = true;
+    for_each_part(tensor, [&](const at::Tensor& part) {
+      if (adopt(part) && recorded_ && is_plain) {
+        recorded_->outputs.push_back({.position = position,
+                                      .bytes = made_.back().record->bytes,
+                                      .recipe = TensorRecipe::of(part)});
+      }
+    });
+    ++position;
   });
+  has_strange_results_ = has_strange_results_ || has_closed_results_;
+}
+
+// Whether its storage is new.
+bool InterceptedCall::adopt(const at::Tensor& tensor) {
+  c10::StorageImpl* impl = storage_of(tensor);
+  const bool is_seen = std::any_of(made_.begin(), made_.end(),
+                                   [&](const Made& made) { return made.record->impl == impl; });
+  if (is_seen || use_of(impl) != nullptr) return false;
+  auto record = std::make_unique<StorageRecord>(session_);
+  made_.reserve(made_.size() + 1);
+  Session::Raw raw = session_.claim_raw(*impl);
+  if (raw.empty()) return false;
+  record->impl = impl;
+  record->bytes = impl->nbytes();
+  record->is_trusted = !is_opaque_ && !facts_.is_buffer;
+  record->is_filled = covers_storage(tensor);
+  made_.push_back({.record = std::move(record), .raw = std::move(raw)});
+  return true;
+}
+
+// Numbered like the outputs of the engine's Call: what was written where it was, then what was made.
+void InterceptedCall::describe_contents() {
+  recorded_->contents =
+      std::make_unique<RecordedCall::Contents[]>(recorded_->written + made_.size());  // NOLINT
+  std::size_t output = 0;
+  const auto describe = [&](const StorageRecord& record) {
+    recorded_->contents[output].bytes = record.bytes;
+    recorded_->contents[output++].is_filled = record.is_filled;
+  };
+  for (const Use& use : uses_) {
+    if (use.role == Role::kOverwritten) use.record->is_filled = true;
+    if (use.role == Role::kChanged || use.role == Role::kOverwritten) describe(*use.record);
+  }
+  for (const Made& made : made_) describe(*made.record);
 }
 
 void InterceptedCall::finish(double cost) {
   Engine& engine = session_.engine();
   if (has_strange_results_) recorded_ = nullptr;
   if (recorded_) {
+    describe_contents();
     recorded_->cost = cost;
     if (random_ && random_->has_moved()) {
       recorded_->random = std::make_unique<RandomState>(*std::move(random_));
@@ -282,9 +303,8 @@ void InterceptedCall::finish(double cost) {
   }
   std::vector<NewOutput> outputs;
   for (const Made& made : made_) {
-    outputs.push_back({.block = session_.raw_block_of(*made.record->impl),
-                       .storage = made.record->token(),
-                       .bytes = made.record->bytes});
+    outputs.push_back(
+        {.block = made.raw.mapped(), .storage = made.record->token(), .bytes = made.record->bytes});
   }
   const CallResult result{.token = recorded_ ? TorchWorld::token_of(*recorded_) : 0,
                           .cost = cost,
@@ -295,17 +315,16 @@ void InterceptedCall::finish(double cost) {
   for (std::size_t i = 0; i < made_.size(); ++i) {
     StorageRecord& record = *made_[i].record.release();
     record.id = ids[i];
-    session_.forget_raw(made_[i].data);
     session_.link(record);
   }
   made_.clear();
   static_cast<void>(engine.end_call(side_effects_, {}));
 
   // What code or objects that we cannot look into have had in their hands is not to be relied on.
-  if (is_opaque_ || has_strange_results_) {
+  if (is_opaque_ || has_closed_results_) {
     for (const Use& use : uses_) {
       use.record->is_trusted = false;
-      const bool is_held = has_strange_results_ && use.record->impl != nullptr;
+      const bool is_held = has_closed_results_ && use.record->impl != nullptr;
       if (is_held && !use.record->is_foreign) session_.export_storage(*use.impl);
     }
   }
@@ -313,9 +332,8 @@ void InterceptedCall::finish(double cost) {
 
 void InterceptedCall::let_go() noexcept {
   for (Use& use : uses_) {
-    StorageRecord* record = use.record;
-    // The storage got other memory meanwhile.
-    if (--record->users == 0 && record->impl == nullptr) session_.release(record);
+    // The storage may have got other memory meanwhile.
+    if (plugin::let_go(*use.record)) session_.release(use.record);
   }
   uses_.clear();
 }

@@ -52,6 +52,8 @@ class InterceptedCall {
   void record_arguments();
   void redispatch();
   void look_at_results();
+  bool adopt(const at::Tensor& tensor);
+  void describe_contents();
   void finish(double cost);
   void let_go() noexcept;
 
@@ -63,6 +65,7 @@ class InterceptedCall {
   bool is_opaque_;
   bool has_strange_tensors_ = false;  // among its arguments: not just memory with a shape
   bool has_strange_results_ = false;
+  bool has_closed_results_ = false;  // which we cannot look into: they may hold any argument
 
   c10::SmallVector<Use, 6> uses_;
   std::optional<RandomState> random_;
@@ -72,7 +75,7 @@ class InterceptedCall {
 
   struct Made {
     std::unique_ptr<StorageRecord> record;
-    void* data = nullptr;
+    Session::Raw raw;
   };
   std::vector<Made> made_;
 };

@@ -4,6 +4,7 @@
 
 #include <ATen/Functions.h>
 #include <c10/util/Exception.h>
+#include <torch/library.h>
 
 #include "plugin/dispatch_key.hpp"
 #include "plugin/gradients.hpp"
@@ -20,7 +21,7 @@ using Kind = OperatorFacts::Kind;
 thread_local int* seen = nullptr;
 
 void pass_on(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit::Stack* stack) {
-  const c10::impl::ExcludeDispatchKeyGuard once(kKey);
+  const c10::impl::ExcludeDispatchKeyGuard once(kOurKeys);
   op.redispatchBoxed(below, stack);
 }
 
@@ -32,37 +33,74 @@ void end_lineage_of(Session& session, const c10::OperatorHandle& op,
   });
 }
 
-}  // namespace
-
-void intercept(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
-  const c10::DispatchKeySet below = keys_below(keys);
+void handle(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit::Stack* stack) {
   if (seen != nullptr) ++*seen;
-  Session* session = Session::current();
-  if (session == nullptr) return pass_on(op, below, stack);
-
+  if (Session::active() == nullptr) return pass_on(op, below, stack);
   const OperatorFacts& facts = facts_of(op);
-  const bool is_opaque = facts.kind == Kind::kUnknown || is_handled_out_of_sight(below);
   if (facts.kind == Kind::kOurs) return pass_on(op, below, stack);
+  const CurrentSession session;
+  if (!session) return pass_on(op, below, stack);
+  // Python code handles it, and calls others for it, which we see.
+  if (below.has(c10::DispatchKey::Python)) return op.redispatchBoxed(below, stack);
+
+  const bool is_opaque = facts.kind == Kind::kUnknown || is_handled_out_of_sight(below);
   if (!is_opaque && facts.kind == Kind::kView) {
     // A new gradient becomes the parameter's by being detached from its own history, in both senses.
     if (is_accumulating_gradient()) end_lineage_of(*session, op, *stack);
     return pass_on(op, below, stack);
   }
-  if (!is_opaque && facts.kind == Kind::kComposite) return op.redispatchBoxed(below, stack);
+  if (!is_opaque && facts.kind == Kind::kComposite) {
+    if (facts.raw_reader == nullptr) return op.redispatchBoxed(below, stack);
+    return run_with_contents(*facts.raw_reader, op, stack, below);
+  }
   InterceptedCall(*session, op, facts, below, *stack, is_opaque).run();
+}
+
+void intercept_inner(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                     torch::jit::Stack* stack) {
+  handle(op, keys_below(keys, kKeyBelowPython), stack);
+}
+
+// To PyTorch the key is a backend's: where an operator has a kernel for any backend, that would be taken
+// for our key, instead of the fallback and the CPU's own kernel.
+bool has_kernel_for_any_backend(const c10::OperatorHandle& op) {
+  return op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd) ||
+         op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional);
+}
+
+}  // namespace
+
+void intercept(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  handle(op, keys_below(keys, kKey), stack);
+}
+
+void intercept_below_python() {
+  if (!kIsPythonBelowUs) return;
+  using torch::CppFunction;
+  using torch::Library;
+  // For ever, like the operators.
+  static auto& all = *new Library(Library::IMPL, "_", kKeyBelowPython, __FILE__, __LINE__);
+  static auto& each = *new Library(Library::IMPL, "aten", kKeyBelowPython, __FILE__, __LINE__);
+  all.fallback(CppFunction::makeFromBoxedFunction<&intercept_inner>());
+  c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
+  for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
+    const auto op = dispatcher.findSchema(name);
+    if (!op || name.getNamespace() != "aten" || !has_kernel_for_any_backend(*op)) continue;
+    each.impl(toString(name).c_str(), CppFunction::makeFromBoxedFunction<&intercept_inner>());
+  }
 }
 
 void prove_interception() {
   struct Counting {
     explicit Counting(int& count) {
       seen = &count;
-      c10::impl::tls_set_dispatch_key_included(kKey, true);
+      put_thread_in_scope(true);
     }
     Counting(const Counting&) = delete;
     Counting& operator=(const Counting&) = delete;
     ~Counting() {
       seen = nullptr;
-      c10::impl::tls_set_dispatch_key_included(kKey, false);
+      put_thread_in_scope(false);
     }
   };
   const at::Tensor x = at::ones({2}).set_requires_grad(true);

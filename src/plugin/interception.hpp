@@ -9,6 +9,10 @@ namespace coop::plugin {
 // The boxed fallback for our dispatch key.
 void intercept(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
 
+// Makes us see the operators that Python code calls while it handles one, where PyTorch switches our key
+// off for it.
+void intercept_below_python();
+
 // Runs a few operators, forward and backward, and throws if they do not all come through here, once
 // each. PyTorch promises nobody this key.
 void prove_interception();

@@ -1,4 +1,5 @@
 // What Python sees: functions of torch.ops.coop, and the fallback that sees every operator.
+#include <mutex>
 #include <string>
 
 #include <ATen/core/Tensor.h>
@@ -7,24 +8,30 @@
 
 #include "plugin/dispatch_key.hpp"
 #include "plugin/interception.hpp"
+#include "plugin/raw_readers.hpp"
 #include "plugin/session.hpp"
 
 namespace coop::plugin {
 namespace {
 
 void enter(std::int64_t bytes, bool stress, std::int64_t small_limit, const std::string& policy) {
-  static const bool is_proved = (prove_interception(), true);
-  static_cast<void>(is_proved);
+  static std::once_flag is_first;
+  std::call_once(is_first, [] {
+    intercept_below_python();
+    intercept_raw_readers();
+  });
+  static std::once_flag is_proved;
+  std::call_once(is_proved, prove_interception);
   TORCH_CHECK(bytes > 0 && small_limit >= 0, "coop: a budget is a positive number of bytes");
   Session::begin({.bytes = static_cast<Bytes>(bytes),
                   .small_limit = static_cast<Bytes>(small_limit),
                   .policy = policy,
                   .stress = stress});
-  c10::impl::tls_set_dispatch_key_included(kKey, true);
+  put_thread_in_scope(true);
 }
 
 void leave() {
-  c10::impl::tls_set_dispatch_key_included(kKey, false);
+  put_thread_in_scope(false);
   Session::end();
 }
 
@@ -65,23 +72,27 @@ c10::Dict<std::string, std::int64_t> stats() {
   return result;
 }
 
+void export_storage(const c10::Storage& storage) {
+  const CurrentSession session(CurrentSession::Whose::kAnybodys);
+  if (!session) return;
+  with_torch_errors([&] { session->export_storage(*storage.unsafeGetStorageImpl()); });
+}
+
 void export_tensor(const at::Tensor& tensor) {
-  Session* session = Session::active();
-  if (session == nullptr || !tensor.has_storage()) return;
-  with_torch_errors([&] { session->export_storage(*tensor.storage().unsafeGetStorageImpl()); });
+  if (tensor.has_storage()) export_storage(tensor.storage());
 }
 
 void bring_back(const at::Tensor& tensor) {
-  Session* session = Session::active();
-  if (session == nullptr || !tensor.has_storage()) return;
-  StorageRecord* record = record_in(*tensor.storage().unsafeGetStorageImpl());
-  if (record != nullptr && &record->session == session) {
+  const CurrentSession session(CurrentSession::Whose::kAnybodys);
+  if (!session || !tensor.has_storage()) return;
+  StorageRecord* record = memory_of(*tensor.storage().unsafeGetStorageImpl()).record;
+  if (record != nullptr && &record->session == &*session) {
     with_torch_errors([&] { session->engine().make_resident(record->id); });
   }
 }
 
 bool is_resident(const at::Tensor& tensor) {
-  return tensor.storage().unsafeGetStorageImpl()->_mutable_data_ptr_no_checks().get() != nullptr;
+  return memory_of(*tensor.storage().unsafeGetStorageImpl()).data != nullptr;
 }
 
 void validate() {
@@ -91,9 +102,13 @@ void validate() {
 TORCH_LIBRARY(coop, library) {
   library.def("enter(int bytes, bool stress, int small_limit, str policy) -> ()", &enter);
   library.def("leave() -> ()", &leave);
+  // For a thread that was started by one inside.
+  library.def("enter_thread() -> ()", [] { put_thread_in_scope(true); });
+  library.def("is_thread_in_scope() -> bool", &is_thread_in_scope);
   library.def("stats() -> Dict(str, int)", &stats);
   // Resident, and at the same address, until it dies.
   library.def("export_tensor(Tensor tensor) -> ()", &export_tensor);
+  library.def("export_storage(Storage storage) -> ()", &export_storage);
   // Resident until the next operator.
   library.def("bring_back(Tensor tensor) -> ()", &bring_back);
   library.def("is_resident(Tensor tensor) -> bool", &is_resident);

@@ -91,6 +91,9 @@ std::unique_ptr<OperatorFacts> study(const c10::OperatorHandle& op) {
     facts->writes.push_back(is_write(argument));
     has_out = has_out || (argument.is_out() || (argument.kwarg_only() && is_write(argument)));
   }
+  for (const RawReader& it : raw_readers()) {
+    if (schema.name() == it.name && schema.overload_name() == it.overload) facts->raw_reader = &it;
+  }
   if (facts->kind != Kind::kOrdinary) return facts;
 
   const bool is_dynamic = op.hasTag(at::Tag::dynamic_output_shape) ||
@@ -101,7 +104,7 @@ std::unique_ptr<OperatorFacts> study(const c10::OperatorHandle& op) {
   facts->is_random = op.hasTag(at::Tag::nondeterministic_seeded);
   facts->is_replayable = !makes_memory && !is_dynamic && !has_out && !changes_storage(name) &&
                          !is_one_of(name, kDoNotRepeat);
-  facts->reads_contents = !makes_memory;
+  facts->has_template = makes_memory;
   facts->is_overwriting = is_one_of(name, kRandomFills);
   facts->is_buffer = name == "empty_strided";
   if (is_one_of(name, kBatchNorms)) {
@@ -114,8 +117,8 @@ std::unique_ptr<OperatorFacts> study(const c10::OperatorHandle& op) {
 // Operators of extensions can be unregistered, and their place be used again: of those nothing is
 // remembered but that they are unknown.
 const OperatorFacts& unknown_facts() {
-  static const OperatorFacts facts;
-  return facts;
+  static const OperatorFacts kUnknown;
+  return kUnknown;
 }
 
 }  // namespace

@@ -11,6 +11,8 @@
 
 #include <ATen/core/dispatch/Dispatcher.h>
 
+#include "plugin/raw_readers.hpp"
+
 namespace coop::plugin {
 
 struct OperatorFacts {
@@ -26,10 +28,11 @@ struct OperatorFacts {
   // filled by code that we do not see), dynamic shapes, `out=`, and what is known not to repeat are not.
   bool is_replayable = false;
   bool is_random = false;       // may draw numbers: its generator's state is kept
-  bool reads_contents = true;   // false: of its tensors only shape and type matter (`zeros_like`)
+  bool has_template = false;    // of its first tensor only shape and type matter (`zeros_like`)
   bool is_overwriting = false;  // what it writes does not depend on what was there (`bernoulli_`)
   bool is_buffer = false;       // its output is a buffer of compiled code, written out of our sight
   std::vector<bool> writes;     // by argument
+  const RawReader* raw_reader = nullptr;  // if it is one of those
 
   // Arguments that it writes besides, as a side effect of which its results are independent, if the
   // flag argument is true: batch norm's running statistics. A replay leaves them out.

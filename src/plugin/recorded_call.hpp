@@ -3,6 +3,7 @@
 // One run of an operator, as it is kept for a replay: its arguments without their contents, what it
 // made, and what it ran in.
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -99,6 +100,15 @@ struct RecordedCall {
     TensorRecipe recipe;
   };
   std::vector<Output> outputs;
+
+  // What is known of the contents that its run left in each output of the engine's Call. The sum is taken
+  // when they are first evicted, under the engine's lock; 0: not yet.
+  struct Contents {
+    std::size_t bytes = 0;
+    bool is_filled = false;  // all of them are its doing, none is what happened to be there
+    std::atomic<std::uint64_t> sum = 0;
+  };
+  std::unique_ptr<Contents[]> contents;  // NOLINT: their number is known late, and they do not move
 
   // Storages from outside the pool that it reads: nobody else may be left to keep them.
   std::vector<c10::intrusive_ptr<c10::StorageImpl>> kept;

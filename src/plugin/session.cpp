@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
+#include <new>
+#include <thread>
 #include <utility>
 
 #include <pthread.h>
@@ -20,8 +21,8 @@ std::atomic<bool> is_forked = false;
 
 // The active one, and those that something still lives in.
 std::mutex sessions_mutex;
-std::vector<std::unique_ptr<Session>>& sessions() {
-  static auto& all = *new std::vector<std::unique_ptr<Session>>;  // storages may outlive main()
+std::vector<std::shared_ptr<Session>>& sessions() {
+  static auto& all = *new std::vector<std::shared_ptr<Session>>;  // storages may outlive main()
   return all;
 }
 
@@ -30,6 +31,21 @@ EngineOptions engine_options(const SessionOptions& options) {
   EngineOptions engine;
   if (options.stress) engine.most_slowdown = 0;
   return engine;
+}
+
+// Threads with a CurrentSession; and whether the session waits for them to end.
+std::atomic<std::uint32_t> threads_inside = 0;
+std::atomic<bool> is_ending = false;
+
+// A fork copies the lock as it is, but not the thread that holds it.
+bool watch_forks() {
+  const auto lock = [] { sessions_mutex.lock(); };
+  const auto unlock = [] { sessions_mutex.unlock(); };
+  const auto unlock_in_child = [] {
+    is_forked.store(true);
+    sessions_mutex.unlock();
+  };
+  return pthread_atfork(lock, unlock, unlock_in_child) == 0;
 }
 
 }  // namespace
@@ -59,7 +75,7 @@ Session::Session(const SessionOptions& options)
              .fit = policy_->traits().fit,
              .small_limit = options.small_limit},
             memory_),
-      world_(*this),
+      world_(*this, options.stress ? Sample::kAll : Sample::kSome),
       engine_(pool_, *policy_, world_, engine_options(options)) {}
 
 Session* Session::active() {
@@ -73,11 +89,11 @@ Session* Session::current() { return is_thread_in_scope() ? active() : nullptr; 
 
 void Session::begin(const SessionOptions& options) {
   TORCH_CHECK(active_session == nullptr, "coop: a budget inside a budget is not possible yet");
-  static const int watches_forks = pthread_atfork(nullptr, nullptr, [] { is_forked.store(true); });
-  TORCH_CHECK(watches_forks == 0 && !is_forked, "coop: no budget in a forked process");
+  static const bool kWatchesForks = watch_forks();
+  TORCH_CHECK(kWatchesForks && !is_forked, "coop: no budget in a forked process");
   install_cpu_allocator();
   reap();
-  auto session = with_torch_errors([&] { return std::make_unique<Session>(options); });
+  auto session = with_torch_errors([&] { return std::make_shared<Session>(options); });
   const std::scoped_lock lock(sessions_mutex);
   sessions().push_back(std::move(session));
   active_session = sessions().back().get();
@@ -86,26 +102,65 @@ void Session::begin(const SessionOptions& options) {
 void Session::end() {
   Session* session = active();
   TORCH_CHECK(session != nullptr, "coop: there is no budget to end");
+  TORCH_CHECK(this_thread.sessions == 0, "coop: a budget cannot end inside an operator");
+  is_ending = true;
+  while (threads_inside > 0) std::this_thread::yield();
+  const auto is_over = [] {
+    active_session = nullptr;
+    is_ending = false;
+  };
   // Whatever happens, the scope is over.
   try {
     with_torch_errors([&] { session->evacuate(); });
   } catch (...) {
-    active_session = nullptr;
+    is_over();
     throw;
   }
-  active_session = nullptr;
+  is_over();
   reap();
+}
+
+CurrentSession::CurrentSession(Whose whose) {
+  if (whose == Whose::kThisThreads && !is_thread_in_scope()) return;
+  // Inside an operator the thread is inside already, and must not wait for itself.
+  const bool is_outermost = this_thread.sessions == 0;
+  while (is_outermost) {
+    ++threads_inside;
+    if (!is_ending) break;
+    --threads_inside;
+    while (is_ending) std::this_thread::yield();
+  }
+  ++this_thread.sessions;
+  session_ = Session::active();
+  if (session_ == nullptr) {
+    --this_thread.sessions;
+    if (is_outermost) --threads_inside;
+  }
+}
+
+CurrentSession::~CurrentSession() {
+  if (session_ != nullptr && --this_thread.sessions == 0) --threads_inside;
 }
 
 // Sessions that are over, and in which nothing lives any more.
 void Session::reap() {
-  std::vector<std::unique_ptr<Session>> dead;
+  std::vector<std::shared_ptr<Session>> dead;
   const std::scoped_lock lock(sessions_mutex);
-  std::erase_if(sessions(), [&](std::unique_ptr<Session>& it) {
+  std::erase_if(sessions(), [&](std::shared_ptr<Session>& it) {
     const bool is_dead = it.get() != active_session && it->is_empty();
     if (is_dead) dead.push_back(std::move(it));
     return is_dead;
   });
+}
+
+// The last that lived in it may just have gone.
+void Session::reap_if_over() noexcept {
+  if (this == active_session || !is_empty()) return;
+  try {
+    reap();
+  } catch (const std::bad_alloc&) {
+    return;  // with the next one
+  }
 }
 
 bool Session::is_empty() {
@@ -140,8 +195,7 @@ c10::DataPtr Session::allocate(std::size_t bytes) {
   return {data, data, &free_raw_memory, c10::Device(c10::kCPU)};
 }
 
-bool Session::free_raw(void* data) noexcept {
-  if (!memory_.contains(data)) return false;
+void Session::free_raw(void* data) noexcept {
   BlockId block;
   {
     const std::scoped_lock lock(mutex_);
@@ -151,40 +205,45 @@ bool Session::free_raw(void* data) noexcept {
     raw_.erase(found);
   }
   engine_.free(block);
-  return true;
 }
 
 bool Session::free_anywhere(void* data) noexcept {
-  Session* active_one = active_session.load(std::memory_order_acquire);
-  if (is_forked) return active_one != nullptr && active_one->memory_.contains(data);
-  if (active_one != nullptr && active_one->free_raw(data)) return true;
-  const std::scoped_lock lock(sessions_mutex);
-  return std::any_of(sessions().begin(), sessions().end(),
-                     [&](const auto& session) { return session->free_raw(data); });
+  std::shared_ptr<Session> owner;
+  {
+    const std::scoped_lock lock(sessions_mutex);
+    const auto found = std::find_if(sessions().begin(), sessions().end(), [&](const auto& session) {
+      return session->memory_.contains(data);
+    });
+    if (found == sessions().end()) return false;
+    owner = *found;
+  }
+  if (is_forked) return true;  // the parent's
+  owner->free_raw(data);
+  owner->reap_if_over();
+  return true;
 }
 
-bool Session::is_raw(c10::StorageImpl& impl) const {
-  const c10::DataPtr& data = impl._mutable_data_ptr_no_checks();
-  return data.get_deleter() == &free_raw_memory && memory_.contains(data.get());
+bool Session::is_raw(const Memory& memory) const {
+  return memory.deleter == &free_raw_memory && memory_.contains(memory.data);
 }
 
-BlockId Session::raw_block_of(c10::StorageImpl& impl) {
+Session::Raw Session::claim_raw(c10::StorageImpl& impl) {
+  const Memory memory = memory_of(impl);
+  if (!is_raw(memory)) return {};
   const std::scoped_lock lock(mutex_);
-  const auto found = raw_.find(impl._mutable_data_ptr_no_checks().get());
-  if (found == raw_.end()) throw InternalError("a storage has memory that was never handed out");
-  return found->second;
+  return raw_.extract(memory.data);
 }
 
-void Session::forget_raw(void* data) noexcept {
+void Session::give_back_raw(Raw raw) noexcept {
   const std::scoped_lock lock(mutex_);
-  raw_.erase(data);
+  raw_.insert(std::move(raw));
 }
 
 BlockId Session::take_raw(c10::StorageImpl& impl) {
-  if (!is_raw(impl)) throw InternalError("an operator that was run again made no new storage");
-  const BlockId block = raw_block_of(impl);
-  forget_raw(impl._mutable_data_ptr_no_checks().release_context());
-  return block;
+  const Raw raw = claim_raw(impl);
+  if (raw.empty()) throw InternalError("an operator that was run again made no new storage");
+  static_cast<void>(impl._mutable_data_ptr_no_checks().release_context());
+  return raw.mapped();
 }
 
 MemoryReport Session::last_out_of_memory() const {
@@ -209,7 +268,11 @@ void* Session::foreign_address_of(BlockId block) const {
       block.index() < stand_ins_.size() ? stand_ins_[block.index()] : nullptr;
   if (foreign == nullptr || foreign->block != block) return nullptr;
   void* data = foreign->impl->_mutable_data_ptr_no_checks().get();
-  if (data == nullptr) throw InternalError("a storage from outside the pool lost its memory");
+  if (data != foreign->address || foreign->impl->nbytes() != foreign->bytes) {
+    throw Error(
+        "a tensor from before the budget was given other memory, in a way that coop does not "
+        "see, while others were still to be made from it");
+  }
   return data;
 }
 

@@ -12,7 +12,7 @@
 // A storage whose address was exported, and raw memory, may outlive end(): the pool stays for them.
 //
 // Locks: `mutex_` guards our tables only. No kernel runs, no tensor dies and the engine is not called
-// while it is held.
+// while it is held. Operators of other threads may still run when a session is to end: it waits for them.
 
 #include <atomic>
 #include <cstdint>
@@ -57,7 +57,7 @@ class PoolMemory final : public Backing {
   std::byte* end_ = nullptr;
 };
 
-class Session {
+class Session : public std::enable_shared_from_this<Session> {
  public:
   explicit Session(const SessionOptions& options);
   Session(const Session&) = delete;
@@ -84,12 +84,13 @@ class Session {
   c10::DataPtr allocate(std::size_t bytes);
   // What the last of those was about.
   [[nodiscard]] MemoryReport last_out_of_memory() const;
-  // Memory of the pool that no record has.
-  [[nodiscard]] bool is_raw(c10::StorageImpl& impl) const;
+  // Memory of the pool that no record has is about to get one. Empty if it is no such memory, or if another
+  // thread was first. Who has it and cannot use it gives it back.
+  using Raw = std::unordered_map<void*, BlockId>::node_type;
+  Raw claim_raw(c10::StorageImpl& impl);
+  void give_back_raw(Raw raw) noexcept;
   // The raw memory of a storage, taken out of its hands.
   BlockId take_raw(c10::StorageImpl& impl);
-  [[nodiscard]] BlockId raw_block_of(c10::StorageImpl& impl);
-  void forget_raw(void* data) noexcept;
   [[nodiscard]] void* address_of(BlockId block) const;
   // The same, for whoever is called under the engine's lock.
   [[nodiscard]] void* address_under_lock(BlockId block) const;
@@ -121,15 +122,20 @@ class Session {
 
  private:
   static void reap();
+  void reap_if_over() noexcept;
+  [[nodiscard]] bool is_raw(const Memory& memory) const;
   [[nodiscard]] void* foreign_address_of(BlockId block) const;
-  bool free_raw(void* data) noexcept;
+  void free_raw(void* data) noexcept;
   StorageRecord* adopt_raw(c10::StorageImpl& impl);
+  StorageRecord* find_foreign(c10::StorageImpl& impl, const void* data);
   StorageRecord* foreign_record_of(c10::StorageImpl& impl);
   void drop_foreign(c10::StorageImpl& impl) noexcept;
   void release_foreign(std::unique_ptr<StorageRecord> record) noexcept;
+  [[nodiscard]] bool is_sweep_due() const;
   void sweep_foreign();
   void evacuate();
   void move_out(StorageRecord& record);
+  friend void storage_gone(void* context) noexcept;
   [[nodiscard]] bool is_empty();
 
   SessionOptions options_;
@@ -151,11 +157,29 @@ class Session {
   std::atomic<std::uint64_t> operators_ = 0;
 };
 
+// The session of the calling thread, which does not end while this is there. Null outside the scope.
+class CurrentSession {
+ public:
+  // Of whichever session has begun: for what other threads may ask too.
+  enum class Whose : std::uint8_t { kThisThreads, kAnybodys };
+  explicit CurrentSession(Whose whose = Whose::kThisThreads);
+  CurrentSession(const CurrentSession&) = delete;
+  CurrentSession& operator=(const CurrentSession&) = delete;
+  ~CurrentSession();
+  explicit operator bool() const { return session_ != nullptr; }
+  Session& operator*() const { return *session_; }
+  Session* operator->() const { return session_; }
+
+ private:
+  Session* session_ = nullptr;
+};
+
 // What a thread is in the middle of.
 struct ThreadState {
   double expected_cost = 0;         // nanoseconds, of the operator that runs
   std::uint64_t memory_ns = 0;      // spent in finding memory, which is not the operator's own time
   std::uint32_t unknown_depth = 0;  // inside operators of which we know nothing
+  std::uint32_t sessions = 0;       // CurrentSessions of this thread
 };
 inline thread_local ThreadState this_thread;
 

@@ -1,7 +1,9 @@
 // The storages of a session: how they become known, leave, and are found again.
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <iterator>
+#include <thread>
 #include <utility>
 
 #include "core/base/check.hpp"
@@ -9,26 +11,46 @@
 #include "plugin/session.hpp"
 
 namespace coop::plugin {
+namespace {
+
+// Memory of PyTorch's own allocator is written by operators. What numpy, another process or a file has a
+// hand in can change at any time. Who asked for an array of numpy's before the scope has left a trace: the
+// storage may no longer be resized. (Those of a checkpoint never may, and have no allocator.)
+bool is_written_by_operators_only(c10::StorageImpl& impl, const Memory& memory) {
+  const bool is_plain = memory.deleter == plain_allocator().raw_deleter();
+  return is_plain && (impl.resizable() || impl.allocator() == nullptr);
+}
+
+}  // namespace
 
 // --- ours ---
 
 StorageRecord* Session::record_of(c10::StorageImpl& impl) {
   if (impl.device_type() != c10::kCPU || impl.sym_nbytes().is_heap_allocated()) return nullptr;
-  StorageRecord* record = record_in(impl);
-  if (record != nullptr && &record->session == this) return record;
-  if (impl.nbytes() == 0 || impl._mutable_data_ptr_no_checks().get() == nullptr) return nullptr;
-  return is_raw(impl) ? adopt_raw(impl) : foreign_record_of(impl);
+  for (;;) {
+    const Memory memory = memory_of(impl);
+    if (memory.record != nullptr && &memory.record->session == this) return memory.record;
+    if (impl.nbytes() == 0 || memory.data == nullptr) return nullptr;
+    if (!is_raw(memory)) return foreign_record_of(impl);
+    if (StorageRecord* adopted = adopt_raw(impl)) return adopted;
+    std::this_thread::yield();  // another thread is about to make it known
+  }
 }
 
 // Memory of the pool that came about out of our sight: contents without a history.
 StorageRecord* Session::adopt_raw(c10::StorageImpl& impl) {
   drop_foreign(impl);  // it may have been one, and have been resized
-  void* data = impl._mutable_data_ptr_no_checks().get();
   auto record = std::make_unique<StorageRecord>(*this);
+  Raw raw = claim_raw(impl);
+  if (raw.empty()) return nullptr;
   record->impl = &impl;
   record->bytes = impl.nbytes();
-  record->id = engine_.add_source(record->token(), record->bytes, raw_block_of(impl));
-  forget_raw(data);
+  try {
+    record->id = engine_.add_source(record->token(), record->bytes, raw.mapped());
+  } catch (...) {
+    give_back_raw(std::move(raw));
+    throw;
+  }
   link(*record);
   return record.release();
 }
@@ -41,14 +63,15 @@ void Session::link(StorageRecord& record) {
   ++records_;
 }
 
+// The record leaves the list last: until then the session is not empty, and stays.
 void Session::release(StorageRecord* record) noexcept {
+  engine_.release(record->id);
   {
     const std::scoped_lock lock(mutex_);
     (record->previous != nullptr ? record->previous->next : first_) = record->next;
     if (record->next != nullptr) record->next->previous = record->previous;
     --records_;
   }
-  engine_.release(record->id);
   delete record;
 }
 
@@ -56,13 +79,15 @@ void storage_gone(void* context) noexcept {
   auto* record = static_cast<StorageRecord*>(context);
   // In a forked child the record is the parent's, like the memory.
   if (Session::is_in_forked_child()) return;
-  record->impl = nullptr;
+  const std::shared_ptr<Session> session = record->session.weak_from_this().lock();
   // The operator that runs with it (`resize_`) lets it go when it ends.
-  if (record->users == 0) record->session.release(record);
+  if (!lose_storage(*record)) return;
+  session->release(record);
+  session->reap_if_over();
 }
 
 void Session::end_lineage(c10::StorageImpl& impl) {
-  StorageRecord* record = record_in(impl);
+  StorageRecord* record = memory_of(impl).record;
   if (record == nullptr || &record->session != this) return;
   with_torch_errors([&] { engine_.end_lineage(record->id); });
 }
@@ -85,40 +110,49 @@ void Session::export_storage(c10::StorageImpl& impl) {
 // its contents are, and that they may neither go nor move. The world knows better (address_of).
 // Such a storage is held weakly, and strongly by the calls that read it.
 StorageRecord* Session::foreign_record_of(c10::StorageImpl& impl) {
-  {
-    const std::scoped_lock lock(mutex_);
-    const auto found = foreign_.find(&impl);
-    if (found != foreign_.end() && found->second->bytes == impl.nbytes()) {
-      return found->second.get();
-    }
-  }
-  drop_foreign(impl);  // resized, if it was there
-  if (foreign_.size() >= sweep_at_) sweep_foreign();
+  const Memory memory = memory_of(impl);
+  if (StorageRecord* known = find_foreign(impl, memory.data)) return known;
+  drop_foreign(impl);  // resized or shared, if it was there
+  if (is_sweep_due()) sweep_foreign();
 
   auto record = std::make_unique<StorageRecord>(*this);
   record->impl = &impl;
   record->bytes = impl.nbytes();
   record->is_foreign = true;
   record->foreign.emplace(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(&impl));
-  // Memory of PyTorch's own allocator is written by operators. What numpy, another process or a file
-  // has a hand in can change at any time.
-  record->is_trusted =
-      impl._mutable_data_ptr_no_checks().get_deleter() == plain_allocator().raw_deleter();
-  record->block = engine_.allocate(kStandInBytes);
-  StorageRecord* result = record.get();
+  record->address = memory.data;
+  record->is_trusted = is_written_by_operators_only(impl, memory);
+  const BlockId block = engine_.allocate(kStandInBytes);
   try {
-    const std::scoped_lock lock(mutex_);
-    const std::size_t index = record->block.index();
-    if (stand_ins_.size() <= index) stand_ins_.resize(index + 1);
-    stand_ins_[index] = result;
-    foreign_.emplace(&impl, std::move(record));
+    record->id = engine_.add_source(record->token(), record->bytes, block);
   } catch (...) {
-    engine_.free(result->block);
+    engine_.free(block);
     throw;
   }
-  result->id = engine_.add_source(result->token(), result->bytes, result->block);
-  engine_.export_storage(result->id);
-  return result;
+  StorageRecord* result = record.get();
+  try {
+    engine_.export_storage(record->id);
+    const std::scoped_lock lock(mutex_);
+    if (stand_ins_.size() <= block.index()) stand_ins_.resize(std::size_t{block.index()} + 1);
+    // Another thread may have been first.
+    if (foreign_.try_emplace(&impl, std::move(record)).second) {
+      stand_ins_[block.index()] = result;
+      return result;
+    }
+  } catch (...) {
+    if (record != nullptr) engine_.release(record->id);
+    throw;
+  }
+  engine_.release(record->id);
+  return find_foreign(impl, memory.data);
+}
+
+StorageRecord* Session::find_foreign(c10::StorageImpl& impl, const void* data) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = foreign_.find(&impl);
+  const bool is_known = found != foreign_.end() && found->second->address == data &&
+                        found->second->bytes == impl.nbytes();
+  return is_known ? found->second.get() : nullptr;
 }
 
 void Session::drop_foreign(c10::StorageImpl& impl) noexcept {
@@ -146,6 +180,11 @@ void Session::release_foreign(std::unique_ptr<StorageRecord> record) noexcept {
   }
 }
 
+bool Session::is_sweep_due() const {
+  const std::scoped_lock lock(mutex_);
+  return foreign_.size() >= sweep_at_;
+}
+
 // Those that have died. A call that reads one keeps it alive, so nobody reads these.
 void Session::sweep_foreign() {
   std::vector<std::unique_ptr<StorageRecord>> dead;
@@ -165,37 +204,40 @@ void Session::sweep_foreign() {
 
 // Everything that lives on goes out into ordinary memory. One storage at a time, so that the pool is
 // large enough for each if it was for the program; what does not fit yet is tried again when others
-// have left.
+// have left. One that cannot be made again keeps nobody else from leaving.
 void Session::evacuate() {
-  std::vector<c10::intrusive_ptr<c10::StorageImpl>> leaving;
+  std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> alive;
   {
     const std::scoped_lock lock(mutex_);
     for (StorageRecord* it = first_; it != nullptr; it = it->next) {
-      if (it->impl == nullptr || it->is_exported) continue;
-      leaving.push_back(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(it->impl));
+      if (!it->is_exported) alive.push_back(storage_of(*it));
     }
+  }
+  std::vector<c10::intrusive_ptr<c10::StorageImpl>> leaving;
+  for (const auto& weak : alive) {
+    auto impl = weak.lock();
+    if (impl.defined()) leaving.push_back(std::move(impl));
   }
   // The list has the newest first: from the oldest on, less has to be made again.
   std::reverse(leaving.begin(), leaving.end());
-  while (!leaving.empty()) {
+  std::exception_ptr lost;
+  for (bool is_stuck = false; !leaving.empty() && !is_stuck;) {
     std::vector<c10::intrusive_ptr<c10::StorageImpl>> left;
     for (auto& impl : leaving) {
-      StorageRecord* record = record_in(*impl);
+      StorageRecord* record = memory_of(*impl).record;
       if (record == nullptr) continue;
       try {
         engine_.make_resident(record->id);
+        move_out(*record);
       } catch (const c10::OutOfMemoryError&) {
         left.push_back(impl);
-        continue;
       } catch (const OutOfMemory&) {
         left.push_back(impl);
-        continue;
+      } catch (...) {
+        if (!lost) lost = std::current_exception();
       }
-      move_out(*record);
     }
-    TORCH_CHECK_WITH(
-        OutOfMemoryError, left.size() < leaving.size(), "coop: ", left.size(),
-        " evicted tensors outlive the budget's scope and cannot be brought back in it");
+    is_stuck = left.size() == leaving.size();
     leaving = std::move(left);
   }
   std::unordered_map<c10::StorageImpl*, std::unique_ptr<StorageRecord>> foreign;
@@ -204,12 +246,15 @@ void Session::evacuate() {
     foreign.swap(foreign_);
   }
   for (auto& entry : foreign) release_foreign(std::move(entry.second));
+  if (lost) std::rethrow_exception(lost);
+  TORCH_CHECK_WITH(OutOfMemoryError, leaving.empty(), "coop: ", leaving.size(),
+                   " evicted tensors outlive the budget's scope and cannot be brought back in it");
 }
 
 void Session::move_out(StorageRecord& record) {
   c10::DataPtr outside = plain_allocator().allocate(record.bytes);
   std::memcpy(outside.get(), address_of(record.block), record.bytes);
-  leave_with(*record.impl, std::move(outside));
+  leave_with(record, std::move(outside));
   release(&record);
 }
 

@@ -9,6 +9,14 @@
 // TensorImpl and StorageImpl stay what they are; so every view, saved tensor and Python object goes on
 // working. A storage from outside the pool (a parameter from before the scope, an array of numpy's)
 // keeps its DataPtr, since a foreign deleter must not be wrapped: such records are found by a table.
+//
+// Note [Storages die on any thread]
+//
+// A storage can be dropped by a thread that never heard of us, at the moment at which the engine takes or
+// gives its memory. Until storage_gone has been called, and has had the lock, it is still there, though it
+// may be halfway through its destructor. So: once a storage is ours, we write nothing but two plain words
+// of it, the address and the flag that refuses reads; context and deleter stay. All that is done under
+// one lock, which storage_gone takes first. Nothing else is done under that lock.
 
 #include <atomic>
 #include <cstddef>
@@ -29,16 +37,21 @@ struct StorageRecord {
 
   Session& session;
   c10::StorageImpl* impl =
-      nullptr;  // null: it has let go of our memory (`resize_`, `share_memory_`)
-  StorageId id;
+      nullptr;  // null: it has let go of our memory (`resize_`, `share_memory_`), or is dead
+  std::atomic<StorageId> id;
   BlockId block;  // where its contents are; of a foreign one, what stands for it in the pool
   std::size_t bytes = 0;
   std::atomic<std::uint32_t> users =
-      0;  // operators that run with it; only then may it be gone and still be here
+      0;                 // operators that run with it; only then may it be gone and still be here
+  bool is_ours = false;  // its DataPtr leads here
+  bool was_evicted = false;  // and has not come back
   bool is_foreign = false;
+  bool is_filled = false;  // an operator wrote all of it: no byte is what happened to be there
   // Only operators that we see write it. If not, what is made from it cannot be made again for certain.
-  bool is_trusted = true;
-  bool is_exported = false;  // somebody has its address
+  std::atomic<bool> is_trusted = true;
+  std::atomic<bool> is_exported = false;  // somebody has its address
+  // Of a foreign one. If its memory is another by now, it was exchanged out of our sight.
+  const void* address = nullptr;
   // Of a foreign one: its place in memory is not used again while this is held.
   std::optional<c10::weak_intrusive_ptr<c10::StorageImpl>> foreign;
 
@@ -52,21 +65,29 @@ struct StorageRecord {
   }
 };
 
-// The deleter of a storage's DataPtr: it has died, or has been given other memory.
-void storage_gone(void* record) noexcept;
+// The deleter of a storage's DataPtr: it has died, or has been given other memory. Its context is the record.
+void storage_gone(void* context) noexcept;
 
-// The storage's record, if its memory is ours.
-inline StorageRecord* record_in(c10::StorageImpl& impl) {
-  const c10::DataPtr& data = impl._mutable_data_ptr_no_checks();
-  if (data.get_deleter() != &storage_gone) return nullptr;
-  return static_cast<StorageRecord*>(data.get_context());
-}
+// What a storage has for memory, as it is at one moment.
+struct Memory {
+  void* data = nullptr;
+  c10::DeleterFnPtr deleter = nullptr;
+  StorageRecord* record = nullptr;  // if the memory is ours
+};
+Memory memory_of(c10::StorageImpl& impl);
+// The storage itself; by the time that it is asked for, it may be dead.
+c10::weak_intrusive_ptr<c10::StorageImpl> storage_of(const StorageRecord& record);
 
 // The contents are at this address from now on.
 void give_memory(StorageRecord& record, void* data) noexcept;
 // The storage has no memory. Whoever asks for its address now gets an exception, never a null pointer.
 void take_memory(StorageRecord& record) noexcept;
-// The storage is PyTorch's own again.
-void leave_with(c10::StorageImpl& impl, c10::DataPtr data) noexcept;
+// The storage is PyTorch's own again, and its record of no more use.
+void leave_with(StorageRecord& record, c10::DataPtr data) noexcept;
+
+// An operator is done with it. True if the storage is gone as well: then it is the caller's to release.
+bool let_go(StorageRecord& record) noexcept;
+// The storage is gone. True if no operator runs with it: then it is the caller's to release.
+bool lose_storage(StorageRecord& record) noexcept;
 
 }  // namespace coop::plugin

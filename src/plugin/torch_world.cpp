@@ -10,6 +10,7 @@
 
 #include "core/base/check.hpp"
 #include "core/base/errors.hpp"
+#include "plugin/checksum.hpp"
 #include "plugin/session.hpp"
 
 namespace coop::plugin {
@@ -93,20 +94,50 @@ void TorchWorld::replay(Token token, std::span<const BlockId> inputs, std::span<
   if (next != call.outputs.size()) {
     throw InternalError(call.name() + " made fewer tensors when it was run again");
   }
+  check_contents(call, outputs);
   owned.hand_over();
+}
+
+// Better no number than a wrong one.
+void TorchWorld::check_contents(const RecordedCall& call, std::span<const BlockId> outputs) const {
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const RecordedCall::Contents& wanted = call.contents[i];
+    const std::uint64_t sum = wanted.sum.load(std::memory_order_relaxed);
+    if (sum == 0) continue;
+    if (checksum(session_.address_of(outputs[i]), wanted.bytes, sample_) == sum) continue;
+    throw Error(call.name() +
+                " was run again and made something else than it did at first. What it reads was "
+                "changed out of coop's sight (by a thread that is older than the budget, or "
+                "through an address that was taken before it), or it does not repeat itself. The "
+                "tensor that it made is lost.");
+  }
+}
+
+void TorchWorld::note_contents(const StorageRecord& record) noexcept {
+  const StorageId id = record.id;
+  if (!id) return;  // so new that even its name is not yet known
+  const Graph& graph = session_.engine().graph();
+  const Value& value = graph.values()[graph.storages()[id].current];
+  if (value.is_source()) return;  // of an operator that failed
+  const Token token = graph.calls()[value.producer].token;
+  RecordedCall::Contents& contents =
+      reinterpret_cast<RecordedCall*>(token)->contents[value.output];  // NOLINT: our own token
+  if (!contents.is_filled || contents.sum != 0) return;
+  contents.sum = checksum(session_.address_under_lock(record.block), contents.bytes, sample_);
 }
 
 void TorchWorld::attach(Token storage, BlockId block) noexcept {
   StorageRecord& record = *StorageRecord::of(storage);
-  // Evicted by us: not its first memory.
-  if (record.id && !record.block) ++restorations_;
+  if (std::exchange(record.was_evicted, false)) ++restorations_;
   record.block = block;
   give_memory(record, session_.address_under_lock(block));
 }
 
 void TorchWorld::detach(Token storage) noexcept {
   StorageRecord& record = *StorageRecord::of(storage);
+  note_contents(record);
   record.block = {};
+  record.was_evicted = true;
   take_memory(record);
   ++evictions_;
 }

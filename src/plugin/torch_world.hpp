@@ -8,6 +8,7 @@
 
 #include "core/engine/engine.hpp"
 #include "core/engine/world.hpp"
+#include "plugin/checksum.hpp"
 #include "plugin/recorded_call.hpp"
 #include "plugin/storage_record.hpp"
 
@@ -15,25 +16,30 @@ namespace coop::plugin {
 
 class TorchWorld final : public World {
  public:
-  explicit TorchWorld(Session& session) : session_(session) {}
+  // The sample: how much of what comes back is compared with what went.
+  TorchWorld(Session& session, Sample sample) : session_(session), sample_(sample) {}
   TorchWorld(const TorchWorld&) = delete;
   TorchWorld& operator=(const TorchWorld&) = delete;
   ~TorchWorld() override = default;
 
   static Token token_of(RecordedCall& call) { return reinterpret_cast<std::uintptr_t>(&call); }
 
-  void replay(Token call, std::span<const BlockId> inputs, std::span<BlockId> outputs) override;
+  void replay(Token token, std::span<const BlockId> inputs, std::span<BlockId> outputs) override;
   void attach(Token storage, BlockId block) noexcept override;
   void detach(Token storage) noexcept override;
   void copy(BlockId from, BlockId to, Bytes bytes) override;
   void relocate(const Token* storage, BlockId block, Bytes from, Bytes to, Bytes bytes) override;
-  void forget(Token call) noexcept override;
+  void forget(Token token) noexcept override;
 
   [[nodiscard]] std::uint64_t evictions() const { return evictions_; }
   [[nodiscard]] std::uint64_t restorations() const { return restorations_; }
 
  private:
+  void check_contents(const RecordedCall& call, std::span<const BlockId> outputs) const;
+  void note_contents(const StorageRecord& record) noexcept;
+
   Session& session_;
+  Sample sample_;
   std::atomic<std::uint64_t> evictions_ = 0;
   std::atomic<std::uint64_t> restorations_ = 0;
 };

@@ -184,6 +184,27 @@ def test_a_replay_has_the_ambience_of_the_first_run():
                 torch.set_default_dtype(torch.float32)
 
 
+@pytest.mark.parametrize("flags", [torch.backends, torch.backends.mkldnn.matmul])
+def test_a_replay_has_the_precision_of_the_first_run(flags):
+    x = torch.randn(64, 64)
+    exact = x @ x
+    before = flags.fp32_precision
+    try:
+        flags.fp32_precision = "bf16"
+        rough = x @ x  # on some processors the same
+        with stress():
+            y = x @ x
+            flags.fp32_precision = "ieee"
+            assert torch.equal(y, rough)
+            z = x @ x
+            assert flags.fp32_precision == "ieee"
+            flags.fp32_precision = "bf16"
+            assert torch.equal(z, exact)
+            assert torch.equal(x @ x, rough)
+    finally:
+        flags.fp32_precision = before
+
+
 def test_a_number_of_the_programs_stays_one():
     with stress():
         y = torch.arange(1000) * 2.5  # a tensor of one double would make doubles of it

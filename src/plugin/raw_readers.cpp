@@ -1,0 +1,112 @@
+#include "plugin/raw_readers.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <torch/library.h>
+
+#include "plugin/recorded_call.hpp"
+#include "plugin/session.hpp"
+#include "plugin/tensor_parts.hpp"
+
+namespace coop::plugin {
+namespace {
+
+constexpr std::uint32_t argument(std::size_t number) { return 1U << number; }
+
+constexpr std::array<RawReader, 9> kRawReaders = {{
+    {"aten::max_pool1d", "", argument(0)},  // without gradients
+    {"aten::tensor_split", "tensor_indices_or_sections", argument(1)},
+    {"aten::lstm", "data", argument(1)},  // the batch sizes of a packed sequence
+    {"aten::gru", "data", argument(1)},
+    {"aten::rnn_tanh", "data", argument(1)},
+    {"aten::rnn_relu", "data", argument(1)},
+    {"aten::_pad_packed_sequence", "", argument(1)},
+    {"aten::_pack_padded_sequence_backward", "", argument(2)},
+    {"aten::ctc_loss", "Tensor", argument(2) | argument(3)},  // lengths
+}};
+
+// Keeps the contents of storages in place while it lives.
+class Contents {
+ public:
+  explicit Contents(Session& session) : session_(session) {}
+  Contents(const Contents&) = delete;
+  Contents& operator=(const Contents&) = delete;
+  ~Contents() {
+    session_.engine().abort_call(call_);  // nothing that it was to change
+    for (const Held& it : held_) {
+      if (let_go(*it.record)) session_.release(it.record);
+    }
+  }
+
+  void add(const at::Tensor& tensor) {
+    auto impl =
+        c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(tensor.storage().unsafeGetStorageImpl());
+    StorageRecord* record = session_.record_of(*impl);
+    if (record == nullptr) return;
+    held_.push_back({.impl = std::move(impl), .record = record});
+    ++record->users;
+  }
+  void bring_back() {
+    std::vector<StorageId> reads;
+    for (const Held& it : held_) reads.push_back(it.record->id);
+    call_ = session_.engine().begin_call(reads, {});
+  }
+
+ private:
+  struct Held {
+    c10::intrusive_ptr<c10::StorageImpl> impl;
+    StorageRecord* record = nullptr;
+  };
+  Session& session_;
+  std::vector<Held> held_;
+  RunningCall call_;
+};
+
+// Autograd's place: whatever the thread is in, PyTorch takes the operator apart here.
+void intercept_raw_reader(const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/,
+                          torch::jit::Stack* stack) {
+  const c10::OperatorName& name = op.operator_name();
+  const auto* const reader =
+      std::find_if(kRawReaders.begin(), kRawReaders.end(), [&](const RawReader& it) {
+        return name.name == it.name && name.overload_name == it.overload;
+      });
+  run_with_contents(*reader, op, stack, c10::DispatchKeySet(c10::DispatchKey::CPU));
+}
+
+}  // namespace
+
+std::span<const RawReader> raw_readers() { return kRawReaders; }
+
+void run_with_contents(const RawReader& reader, const c10::OperatorHandle& op,
+                       torch::jit::Stack* stack, c10::DispatchKeySet keys) {
+  const CurrentSession session;
+  if (!session) return op.redispatchBoxed(keys, stack);
+  Contents contents(*session);
+  with_torch_errors([&] {
+    const auto arguments =
+        std::span<const c10::IValue>(*stack).last(op.schema().arguments().size());
+    for_each_tensor(arguments, [&](const at::Tensor& tensor, std::size_t i, std::int64_t) {
+      const bool is_read = (reader.arguments & argument(i)) != 0;
+      if (is_read && !is_strange(tensor)) contents.add(tensor);
+    });
+    contents.bring_back();
+  });
+  op.redispatchBoxed(keys, stack);
+}
+
+void intercept_raw_readers() {
+  static auto& library = *new torch::Library(torch::Library::IMPL, "aten",
+                                             c10::DispatchKey::AutogradCPU, __FILE__, __LINE__);
+  for (const RawReader& it : kRawReaders) {
+    const c10::OperatorName name(it.name, it.overload);
+    if (!c10::Dispatcher::singleton().findSchema(name)) continue;  // not in this version
+    library.impl(toString(name).c_str(),
+                 torch::CppFunction::makeFromBoxedFunction<&intercept_raw_reader>());
+  }
+}
+
+}  // namespace coop::plugin

@@ -1,0 +1,105 @@
+"""Contents that change, or are read, without an operator: through addresses and storages."""
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: make setup")
+
+from coop import _plugin  # noqa: E402
+
+MIB = 1 << 20
+
+
+def stress(nbytes=16 * MIB):
+    return _plugin.budget(nbytes, stress=True, small_limit=0)
+
+
+def test_an_address_taken_before_the_scope():
+    x = torch.zeros(5000)
+    array = x.numpy()
+    with stress():
+        y = x * 2
+        array[0] = 77
+        assert y[0].item() == 0
+
+
+def test_a_storage_kept_from_before_the_scope_is_given_other_memory():
+    x = torch.ones(5000)
+    storage = x.untyped_storage()
+    nbytes = storage.nbytes()
+    with stress():
+        y = x * 2
+        storage.resize_(0)
+        storage.resize_(nbytes)
+        x.copy_(torch.full((5000,), 9.0))
+        z = x * 2
+        assert y[0].item() == 2
+        x.share_memory_()
+        assert z[0].item() == 18
+        torch.ops.coop.validate()
+
+
+def test_written_element_by_element_in_python():
+    with stress():
+        x = torch.zeros(300) + 0
+        y = x * 2
+        x.apply_(lambda it: it + 1)
+        assert not y.any()
+        assert x.sum().item() == 300
+
+
+def test_what_dlpack_handed_out_outlives_the_scope():
+    with _plugin.budget(16 * MIB):
+        x = torch.arange(100000.0)
+        y = x + 1
+        shared = torch.from_dlpack(torch.utils.dlpack.to_dlpack(x))
+        shared_too = torch.from_dlpack(y)
+    assert shared[99999].item() == 99999
+    assert shared_too[99999].item() == 100000
+    shared[0] = 5
+    assert x[0].item() == 5
+
+
+def packed_lstm(x):
+    torch.manual_seed(1)
+    lstm = torch.nn.LSTM(4, 3)
+    lengths = torch.tensor([5, 3, 2]) + 0
+    packed = torch.nn.utils.rnn.pack_padded_sequence(x.view(5, 3, 4), lengths)
+    return torch.nn.utils.rnn.pad_packed_sequence(lstm(packed)[0])[0]
+
+
+def ctc_loss(x):
+    lengths = torch.tensor([5, 5, 5]) + 0
+    targets = torch.ones(3, 2, dtype=torch.long)
+    log_probs = x.view(5, 3, 4).log_softmax(2)
+    return torch.nn.functional.ctc_loss(log_probs, targets, lengths, lengths - 3)
+
+
+READ_ABOVE_US = {
+    "max_pool1d": lambda x: torch.nn.functional.max_pool1d(x.view(1, 1, -1), 2),
+    "tensor_split": lambda x: x.tensor_split(torch.tensor([7, 20]) + 0)[1] + 1,
+    "packed_lstm": packed_lstm,
+    "ctc_loss": ctc_loss,
+}
+
+
+@pytest.mark.parametrize("is_inference", [False, True])
+@pytest.mark.parametrize("function", READ_ABOVE_US.values(), ids=READ_ABOVE_US.keys())
+def test_operators_that_read_memory_before_we_see_them(function, is_inference):
+    with torch.inference_mode(is_inference):
+        wanted = function(torch.arange(60.0) + 1)
+        with stress():
+            x = torch.arange(60.0) + 1
+            assert torch.equal(function(x), wanted)
+            if not is_inference:
+                grown = function(x.requires_grad_())
+                assert torch.equal(grown, wanted)
+                grown.sum().backward()
+
+
+def test_a_factory_reads_what_is_no_template():
+    torch.manual_seed(1)
+    wanted = torch.randint_like(torch.zeros(100), torch.tensor(7))
+    torch.manual_seed(1)
+    with stress():
+        high = torch.tensor(6) + 1
+        assert torch.equal(torch.randint_like(torch.zeros(100), high), wanted)

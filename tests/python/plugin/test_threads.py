@@ -1,0 +1,217 @@
+"""Other threads and processes: they drop, read, run and inherit what is in the pool."""
+
+import gc
+import os
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import Queue
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: make setup")
+
+from coop import _plugin  # noqa: E402
+
+MIB = 1 << 20
+
+
+def stress(nbytes=64 * MIB):
+    return _plugin.budget(nbytes, stress=True, small_limit=0)
+
+
+@pytest.fixture
+def short_turns():
+    """Threads take turns as often as Python can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def test_others_drop_what_is_being_made_again(short_turns):
+    def drop_all(chains):
+        while (chain := chains.get()) is not None:
+            while chain:
+                chain.pop()
+                time.sleep(0)
+
+    queues = [Queue(maxsize=3) for _ in range(3)]
+    threads = [threading.Thread(target=drop_all, args=(queue,)) for queue in queues]
+    for thread in threads:
+        thread.start()
+    with stress():
+        x = torch.randn(500)
+        for _ in range(1000):
+            chain = [x]
+            for _ in range(30):
+                chain.append(chain[-1] + 0)
+            last = chain.pop() + 0
+            for i, queue in enumerate(queues):
+                queue.put(chain[1 + i :: 3])
+            del chain
+            for _ in range(4):
+                assert torch.equal(last, x)
+        for queue, thread in zip(queues, threads, strict=True):
+            queue.put(None)
+            thread.join()
+        torch.ops.coop.validate()
+
+
+@pytest.mark.parametrize("is_older", [True, False])
+def test_a_thread_reads_and_writes(is_older):
+    x = torch.zeros(5000)
+    results = []
+
+    def read_and_write():
+        results.append(y + 1)
+        x.add_(1)
+
+    with stress():
+        if not is_older:
+            x = torch.zeros(5000) + 0
+        y = x * 2
+        thread = threading.Thread(target=read_and_write)
+        thread.start()
+        thread.join()
+        assert not y.any()
+        assert x[0].item() == 1
+        assert results[0][0].item() == 1
+    assert not torch.ops.coop.is_thread_in_scope()
+
+
+def test_threads_train_side_by_side():
+    def train(seed):
+        generator = torch.Generator().manual_seed(seed)
+        weight = torch.randn(64, 64, generator=generator).requires_grad_()
+        for _ in range(5):
+            x = torch.randn(32, 64, generator=generator)
+            (x @ weight).tanh().square().mean().backward()
+            with torch.no_grad():
+                weight -= weight.grad
+        return weight.detach()
+
+    wanted = [train(seed) for seed in range(4)]
+    with stress(), ThreadPoolExecutor(4) as threads:
+        results = list(threads.map(train, range(4)))
+        torch.ops.coop.validate()
+    assert all(torch.equal(a, b) for a, b in zip(results, wanted, strict=True))
+
+
+@pytest.mark.filterwarnings("ignore:.*is deprecated:DeprecationWarning")
+def test_operators_run_side_by_side():
+    @torch.jit.script
+    def chain(x, w):
+        for _ in range(20):
+            x = x * w + 0.5
+        return x
+
+    @torch.jit.script
+    def three(x, w):
+        a = torch.jit.fork(chain, x, w)
+        b = torch.jit.fork(chain, x + 1, w)
+        c = torch.jit.fork(chain, x + 2, w)
+        return torch.jit.wait(a) + torch.jit.wait(b) + torch.jit.wait(c)
+
+    weights = [torch.randn(5000) for _ in range(60)]
+    x = torch.randn(5000)
+    wanted = [three(x + 1, w) for w in weights]
+    with stress():
+        older = x + 1
+        for w, result in zip(weights, wanted, strict=True):
+            assert torch.equal(three(older, w), result)
+        torch.ops.coop.validate()
+
+
+@pytest.mark.parametrize("is_inside_another", [False, True])
+def test_a_forked_child_drops_what_outlived_a_budget(is_inside_another):
+    with _plugin.budget(16 * MIB):
+        x = torch.arange(100000.0)
+        array = x.numpy()
+        # Memory that nobody knows.
+        y = torch._mkldnn_transpose(torch.ones(300, 300).to_mkldnn(), 0, 1)
+    second = _plugin.budget(MIB)
+    if is_inside_another:
+        second.__enter__()
+    child = os.fork()
+    if child == 0:
+        del x, array, y
+        gc.collect()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    if is_inside_another:
+        second.__exit__(None, None, None)
+
+
+def test_the_pool_goes_with_the_last_that_lives_in_it():
+    def resident_bytes():
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+    before = resident_bytes()
+    with _plugin.budget(256 * MIB):
+        x = torch.ones(16 * MIB)
+        array = x[:1].numpy()
+        y = torch.ones(16 * MIB) + 1
+    assert y[0].item() == 2
+    assert resident_bytes() > before + 128 * MIB
+    del x, array, y
+    gc.collect()
+    assert resident_bytes() < before + 32 * MIB
+
+
+def run_on(thread_tasks, task):
+    """On a thread that is older than the budget."""
+    done = threading.Event()
+    thread_tasks.put(lambda: (task(), done.set()))
+    assert done.wait(60)
+
+
+@pytest.fixture
+def older_thread():
+    def work():
+        while (task := tasks.get()) is not None:
+            task()
+
+    tasks = Queue()
+    thread = threading.Thread(target=work)
+    thread.start()
+    yield tasks
+    tasks.put(None)
+    thread.join()
+
+
+LOST = "made something else than it did at first"
+
+
+@pytest.mark.parametrize("is_older", [True, False])
+def test_what_changed_out_of_sight_is_an_error_and_no_number(older_thread, is_older):
+    x = torch.zeros(5000)
+    with stress():
+        if not is_older:
+            x = torch.zeros(5000)
+        y = x * 2
+        run_on(older_thread, lambda: x.add_(1))
+        with pytest.raises(RuntimeError, match=LOST):
+            y.sum()
+        torch.ops.coop.validate()
+        assert (x + 1).sum().item() == 2 * 5000
+        run_on(older_thread, lambda: x.sub_(1))
+        assert not y.any()
+
+
+def test_what_was_written_out_of_sight_is_not_lost_without_a_word(older_thread):
+    with pytest.raises(RuntimeError, match=LOST), _plugin.budget(20 * MIB):
+        x = torch.zeros(MIB)
+        y = x * 2
+        z = x * 3
+        run_on(older_thread, lambda: y.add_(1))
+        others = [torch.ones(MIB) for _ in range(3)]
+        assert not torch.ops.coop.is_resident(y)
+        del others
+        with pytest.raises(RuntimeError, match=LOST):
+            y.sum()
+    assert not z.any()  # the others have come along
+    with pytest.raises(RuntimeError, match="coop has evicted"):
+        y.sum()
