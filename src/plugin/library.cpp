@@ -61,6 +61,8 @@ c10::Dict<std::string, std::int64_t> stats() {
   put("copies_aside", engine.copies_aside);
   put("held_by_lineage", engine.held_by_lineage);
   put("searches", session.engine().eviction_stats().searches);
+  put("plans", engine.plans);
+  put("planned_calls", engine.planned_calls);
   put("moves", session.engine().eviction_stats().moves);
   put("pool_bytes", pool.bytes());
   put("held_bytes", pool.held_bytes());

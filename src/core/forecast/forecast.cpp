@@ -104,9 +104,10 @@ void Forecast::call_is_over() noexcept {
 void Forecast::look_for_step() {
   const std::uint64_t period = repetition_.period();
   const std::uint64_t last = log_.calls();
-  const bool is_waiting = period == period_ && expected_at_ > last;
-  if (period == 0 || is_following_ || is_waiting || last < not_before_) return;
-  if (!log_.has_call(last - period)) return;
+  if (period == 0 || is_following_ || !log_.has_call(last - period)) return;
+  if (period != period_) failures_ = 0;
+  const bool is_waiting = expected_at_ > last || last < not_before_;
+  if (period == period_ && is_waiting) return;
   std::uint64_t least = last;
   for (std::uint64_t i = last; i > last - period; --i) {
     if (log_.call(i).least_bytes <= log_.call(least).least_bytes) least = i;
@@ -119,7 +120,8 @@ bool Forecast::wants_plan() const {
   if (is_following_) {
     return now_ == 0 && replans_left_ > 0 && elsewhere_ * 20 > as_planned_ + elsewhere_;
   }
-  return expected_at_ == next_call() && repetition_.period() == period_;
+  if (expected_at_ != next_call() || repetition_.period() != period_) return false;
+  return recomputed_ > log_.call(expected_at_ - period_).recomputed;  // there is something to gain
 }
 
 void Forecast::make_plan(std::span<const ByteRange> held) noexcept {

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <unordered_map>
 
@@ -38,7 +39,11 @@ class Repetition {
     std::uint64_t others = 0;  // that were not
   };
 
+  [[nodiscard]] std::optional<std::uint64_t> look_up(std::uint64_t number, std::uint64_t together);
+
   std::unordered_map<std::uint64_t, std::uint64_t> seen_;  // the latest, by the last few marks
+  std::deque<std::uint64_t> together_;                     // the last few marks, by number
+  std::uint64_t first_ = 0;                                // number in it
   std::array<std::uint64_t, kMarks> marks_{};
   std::optional<std::uint64_t> earlier_;
   Run run_;

@@ -49,6 +49,18 @@ TEST(Repetition, OneInTenMayBeAnother) {
   });
 }
 
+TEST(Repetition, IsThatOfTheStepAndNotOfALoopInIt) {
+  // A step of a hundred of which the last thirty are all the same: an optimizer that goes over parameters.
+  Repetition repetition;
+  std::uint64_t number = 0;
+  for (int round = 0; round < 3; ++round) {
+    for (std::uint64_t i = 0; i < 100; ++i) {
+      repetition.add(++number, i < 70 ? i : 1000);
+      if (round == 2) ASSERT_EQ(repetition.period(), 100U) << "at " << i;
+    }
+  }
+}
+
 TEST(Repetition, WhatNeverRepeatsHasNone) {
   testing::Random random(1);
   Repetition repetition;
