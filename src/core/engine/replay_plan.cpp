@@ -40,9 +40,8 @@ void Replay::bring_along() {
   if (engine_.is_as_planned()) {
     for (const ValueId id : engine_.planned_along()) plan_along(id);
   } else if (!engine_.keeps_regions()) {
-    // The list grows on the way.
-    for (std::size_t i = 0; i < planned_.size(); ++i) {
-      for (const ValueId id : made_from_past_outputs(planned_[i])) plan_along(id);
+    for (std::size_t next = 0; next < planned_.size();) {  // which grows on the way
+      for (const ValueId id : made_from_past_outputs(planned_[next++])) plan_along(id);
     }
   }
 }

@@ -56,7 +56,8 @@ TEST(Repetition, IsThatOfTheStepAndNotOfALoopInIt) {
   for (int round = 0; round < 3; ++round) {
     for (std::uint64_t i = 0; i < 100; ++i) {
       repetition.add(++number, i < 70 ? i : 1000);
-      if (round == 2) ASSERT_EQ(repetition.period(), 100U) << "at " << i;
+      if (round < 2) continue;
+      ASSERT_EQ(repetition.period(), 100U) << "at " << i;
     }
   }
 }
