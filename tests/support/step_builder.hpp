@@ -71,57 +71,73 @@ struct RandomStepOptions {
 };
 
 // Calls that read what is alive, often what was made last and sometimes what was made long ago, as backward does.
-inline StepRecord random_step(Random& random, const RandomStepOptions& options) {
-  StepBuilder step;
-  std::vector<StepBuilder::Storage> alive;
-  const auto bytes = [&] {
-    if (random.chance(options.zero_bytes)) return Bytes{0};
-    return Bytes{512} * static_cast<Bytes>(random.between(1, options.most_grains)) -
-           (random.chance(0.2) ? 12U : 0U);
-  };
-  const auto any = [&] {
-    const std::size_t back = random.chance(0.5)
-                                 ? random.below(std::min<std::size_t>(alive.size(), 3))
-                                 : random.below(alive.size());
-    return alive[alive.size() - 1 - back];
-  };
-  const auto release_one = [&] {
-    const std::size_t at = random.below(alive.size());
-    step.release(alive[at]);
-    alive.erase(alive.begin() + static_cast<std::ptrdiff_t>(at));
-  };
-  for (int i = random.between(1, 3); i > 0; --i) {
-    alive.push_back(step.there(bytes(), random.chance(0.7)));
-  }
-  if (alive.size() > 1 && random.chance(0.2)) release_one();
-  for (int i = 0; i < options.calls; ++i) {
-    StepBuilder::Call call{.cost = static_cast<double>(random.between(0, 20)),
-                           .is_replayable = !random.chance(options.not_replayable)};
-    if (random.chance(options.workspaces)) call.workspace = bytes();
-    if (!alive.empty()) {
-      for (int k = random.between(0, 3); k > 0; --k) call.reads.push_back(any());
-      for (int k = 0; k < 2; ++k) {
-        if (!random.chance(options.writes)) continue;
-        const StepBuilder::Storage storage = any();
-        const bool is_new = call.writes.empty() || call.writes.front().storage != storage;
-        if (is_new) call.writes.push_back({storage, random.chance(0.6)});
-      }
+class RandomStep {
+ public:
+  RandomStep(Random& random, const RandomStepOptions& options)
+      : random_(random), options_(options) {}
+
+  StepRecord draw() {
+    for (int i = random_.between(1, 3); i > 0; --i) {
+      alive_.push_back(step_.there(bytes(), random_.chance(0.7)));
     }
-    for (int k = random.chance(0.7) ? 1 : random.between(0, 3); k > 0; --k) {
+    if (alive_.size() > 1 && random_.chance(0.2)) release_one();
+    for (int i = 0; i < options_.calls; ++i) {
+      const StepBuilder::Call call = draw_call();
+      const StepBuilder::Storage first = step_.call(call);
+      for (std::uint32_t k = 0; k < call.makes.size(); ++k) alive_.push_back(first + k);
+      while (!alive_.empty() && random_.chance(0.35)) release_one();
+      if (!random_.chance(options_.sources)) continue;
+      alive_.push_back(step_.source(bytes()));
+      while (!alive_.empty() && random_.chance(0.4)) release_one();
+    }
+    return step_.record();
+  }
+
+ private:
+  StepBuilder::Call draw_call() {
+    StepBuilder::Call call{.cost = static_cast<double>(random_.between(0, 20)),
+                           .is_replayable = !random_.chance(options_.not_replayable)};
+    if (random_.chance(options_.workspaces)) call.workspace = bytes();
+    if (!alive_.empty()) draw_uses(call);
+    for (int k = random_.chance(0.7) ? 1 : random_.between(0, 3); k > 0; --k) {
       call.makes.push_back(bytes());
     }
-    const StepBuilder::Storage first = step.call(call);
-    for (std::uint32_t k = 0; k < call.makes.size(); ++k) alive.push_back(first + k);
-    while (!alive.empty() && random.chance(0.35)) release_one();
-    if (random.chance(options.sources)) {
-      alive.push_back(step.source(bytes()));
-      while (random.chance(0.4)) {
-        release_one();
-        if (alive.empty()) break;
-      }
+    return call;
+  }
+  void draw_uses(StepBuilder::Call& call) {
+    for (int k = random_.between(0, 3); k > 0; --k) call.reads.push_back(any());
+    for (int k = 0; k < 2; ++k) {
+      if (!random_.chance(options_.writes)) continue;
+      const StepBuilder::Storage storage = any();
+      const bool is_new = call.writes.empty() || call.writes.front().storage != storage;
+      if (is_new) call.writes.push_back({storage, random_.chance(0.6)});
     }
   }
-  return step.record();
+  Bytes bytes() {
+    if (random_.chance(options_.zero_bytes)) return 0;
+    return Bytes{512} * static_cast<Bytes>(random_.between(1, options_.most_grains)) -
+           (random_.chance(0.2) ? 12U : 0U);
+  }
+  StepBuilder::Storage any() {
+    const std::size_t back = random_.chance(0.5)
+                                 ? random_.below(std::min<std::size_t>(alive_.size(), 3))
+                                 : random_.below(alive_.size());
+    return alive_[alive_.size() - 1 - back];
+  }
+  void release_one() {
+    const std::size_t at = random_.below(alive_.size());
+    step_.release(alive_[at]);
+    alive_.erase(alive_.begin() + static_cast<std::ptrdiff_t>(at));
+  }
+
+  Random& random_;
+  RandomStepOptions options_;
+  StepBuilder step_;
+  std::vector<StepBuilder::Storage> alive_;
+};
+
+inline StepRecord random_step(Random& random, const RandomStepOptions& options) {
+  return RandomStep(random, options).draw();
 }
 
 // A network of layers: forward, then backward, which reads what forward made in the opposite order; parameters are
