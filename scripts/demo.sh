@@ -11,7 +11,7 @@ pictures=build/demo
 mkdir -p "$pictures"
 
 # One job: search times are measured, and a simulation beside would be measured with them.
-"$coop_sim" sweep "$logs/resnet50.log.gz" "$logs/bert_large.log.gz" --inplace \
+"$coop_sim" sweep "$logs/resnet50.log.gz" "$logs/bert_large.log.gz" --inplace --steps 3 \
   --policies coop,dtr,dte --ratios .8,.6,.5,.4 --jobs 1 --reference "$logs/lower_bound.csv" \
   --plot "$pictures/sweep.svg" --plot "$pictures/sweep.html" "$@"
 "$coop_sim" run "$logs/bert_large.log.gz" --inplace --policy coop --ratio .5 \
