@@ -33,7 +33,7 @@ struct Product {
   bool is_repeatable = true;  // comes out the same when the operator is run again
 };
 
-struct Event {
+struct Event {  // NOLINT(misc-no-recursion): operators inside operators
   enum class Kind : std::uint8_t {
     kSource,
     kOperator,

@@ -14,14 +14,17 @@ inline Event renamed(Event event, Name first, Name shift) {
   const auto rename = [&](Name& name) {
     if (name >= first) name += shift;
   };
-  rename(event.name);
-  rename(event.of);
-  rename(event.effect);
-  rename(event.resizes);
-  for (Name& name : event.reads) rename(name);
-  for (Target& target : event.writes) rename(target.name);
-  for (Product& product : event.makes) rename(product.name);
-  for (Event& inner : event.inside) inner = renamed(std::move(inner), first, shift);
+  const auto rename_all = [&](Event& one) {
+    rename(one.name);
+    rename(one.of);
+    rename(one.effect);
+    rename(one.resizes);
+    for (Name& name : one.reads) rename(name);
+    for (Target& target : one.writes) rename(target.name);
+    for (Product& product : one.makes) rename(product.name);
+  };
+  rename_all(event);
+  for (Event& inner : event.inside) rename_all(inner);  // which have none inside
   return event;
 }
 
