@@ -137,18 +137,39 @@ class NaiveStep {
     return versions_.size() - 1;
   }
 
-  // Whether something that is current, or will have to be, is made from it.
-  [[nodiscard]] bool is_alive(Version version) const {
-    if (versions_[version].is_current) return true;
-    return std::any_of(calls_.begin(), calls_.end(), [&](const auto& call) {
-      return call.second.reads.contains(version) && is_needed(call.first);
-    });
+  // What calls have made from it, and could make again.
+  [[nodiscard]] std::vector<Version> made_from(Version version) const {
+    std::vector<Version> made;
+    for (const auto& [call, state] : calls_) {
+      if (!state.reads.contains(version)) continue;
+      for (const Version output : state.outputs()) {
+        if (versions_[output].producer == call) made.push_back(output);
+      }
+    }
+    return made;
   }
-  [[nodiscard]] bool is_needed(Call call) const {
-    const std::vector<Version> outputs = calls_.at(call).outputs();
-    return std::any_of(outputs.begin(), outputs.end(), [&](Version output) {
-      return versions_[output].producer == call && is_alive(output);
-    });
+  // The nearest current versions made from it.
+  void find_descendants(Version version, std::set<Version>& found) const {
+    std::set<Version> seen{version};
+    std::vector<Version> through{version};
+    while (!through.empty()) {
+      const Version next = through.back();
+      through.pop_back();
+      for (const Version made : made_from(next)) {
+        if (!seen.insert(made).second) continue;
+        if (versions_[made].is_current) {
+          found.insert(made);
+        } else {
+          through.push_back(made);
+        }
+      }
+    }
+  }
+  // Whether it is current, or something that is is made from it.
+  [[nodiscard]] bool is_alive(Version version) const {
+    std::set<Version> descendants;
+    find_descendants(version, descendants);
+    return versions_[version].is_current || !descendants.empty();
   }
   void free_orphans() {
     for (Version version = 0; version < versions_.size(); ++version) {
@@ -165,19 +186,19 @@ class NaiveStep {
     free_orphans();
   }
 
-  // The nearest current versions made from it.
-  void find_descendants(Version version, std::set<Version>& found) const {
-    for (const auto& [call, state] : calls_) {
-      if (!state.reads.contains(version)) continue;
-      for (const Version output : state.outputs()) {
-        if (versions_[output].producer != call || !is_alive(output)) continue;
-        if (versions_[output].is_current) {
-          found.insert(output);
-        } else {
-          find_descendants(output, found);
-        }
+  // What is made from Sources that the call writes, and has to be a Source before it does.
+  [[nodiscard]] std::set<Version> endangered_by(Call call) const {
+    std::set<Version> fixed;
+    for (bool is_settled = false; !is_settled;) {
+      const std::size_t known = fixed.size();
+      for (const StepRecord::Write& write : step_.writes_of(call)) {
+        const Version before = current_.at(write.storage);
+        const bool is_source = !versions_[before].producer || fixed.contains(before);
+        if (is_source) find_descendants(before, fixed);
       }
+      is_settled = fixed.size() == known;
     }
+    return fixed;
   }
 
   void run_call(Call call) {
@@ -188,19 +209,7 @@ class NaiveStep {
       if (write.reads_old) state.reads.insert(current_.at(write.storage));
     }
     std::set<Version> needed = state.reads;
-    std::set<Version> fixed;
-    for (bool is_settled = false; !is_settled;) {
-      is_settled = true;
-      for (const StepRecord::Write& write : step_.writes_of(call)) {
-        const Version before = current_.at(write.storage);
-        if (versions_[before].producer && !fixed.contains(before)) continue;
-        std::set<Version> found;
-        find_descendants(before, found);
-        for (const Version version : found) {
-          if (fixed.insert(version).second) is_settled = false;
-        }
-      }
-    }
+    const std::set<Version> fixed = endangered_by(call);
     needed.insert(fixed.begin(), fixed.end());
     bring_back(needed, call);
     for (const Version version : fixed) versions_[version].producer.reset();
@@ -258,11 +267,16 @@ class NaiveStep {
   }
 
   void plan(Version version, std::set<Call>& agenda) const {
-    if (versions_[version].is_there) return;
-    COOP_CHECK(versions_[version].producer.has_value());
-    const Call producer = *versions_[version].producer;
-    if (!agenda.insert(producer).second) return;
-    for (const Version input : calls_.at(producer).reads) plan(input, agenda);
+    std::vector<Version> missing{version};
+    while (!missing.empty()) {
+      const VersionState& next = versions_[missing.back()];
+      missing.pop_back();
+      if (next.is_there) continue;
+      COOP_CHECK(next.producer.has_value());
+      if (!agenda.insert(*next.producer).second) continue;
+      const std::set<Version>& reads = calls_.at(*next.producer).reads;
+      missing.insert(missing.end(), reads.begin(), reads.end());
+    }
   }
 
   void bring_back(const std::set<Version>& needed, Call call) {
