@@ -86,7 +86,8 @@ def recording_rows(entries):
 
 def simulation_rows(entries):
     """Calls a second: simulated where the budget does not bind, and read."""
-    rates = {key: entry["items_per_second"] for key, entry in entries.items() if "items_per_second" in entry}
+    rate = "items_per_second"
+    rates = {key: entry[rate] for key, entry in entries.items() if rate in entry}
     for (name, _, numbers), entry in entries.items():
         if name == "simulate_calls" and numbers[1] == 1:
             trace = numbers[0]
