@@ -21,6 +21,7 @@ TESTS = (
     "tests/core/engine/engine_bounds_test.cpp",
     "tests/core/engine/engine_property_test.cpp",
     "tests/core/engine/engine_fault_injection_test.cpp",
+    "tests/core/engine/engine_forecast_test.cpp",
     "tests/core/engine/engine_out_of_memory_test.cpp",
     "tests/core/engine/engine_observer_test.cpp",
     "tests/core/engine/engine_threads_test.cpp",
@@ -33,6 +34,7 @@ ENGINE = "src/core/engine/engine.cpp"
 BLOCKS = "src/core/engine/blocks.cpp"
 ENTRY = "src/core/engine/entry.cpp"
 REGIONS = "src/core/lineage/evicted_regions.cpp"
+STEP = "src/core/engine/planned_step.cpp"
 REPLAY = "src/core/engine/replay.cpp"
 BARRIER = "src/core/engine/write_barrier.cpp"
 BOUNDS = "src/core/engine/lineage_bounds.cpp"
@@ -186,7 +188,7 @@ FAULTS = [
     ("versions-may-fail", ENGINE, "    graph_.reserve(0, writes.size(), 0);\n", ""),
     ("orphans-may-fail", BOUNDS, "if (orphans_.capacity() >= needed()) return;", "return;"),
     ("search-without-room", SEARCH, "if (sum_.size() < room)", "if (begin_.size() < room)"),
-    ("forgetting-may-fail", ENGINE, "  reserve_forgotten();\n  std", "  std"),
+    ("forgetting-may-fail", ENGINE, "  reserve_forgotten();\n  if", "  if"),
     # Of what bounds lineage and replays.
     (
         "inputs-never-moved-aside",
@@ -201,6 +203,12 @@ FAULTS = [
         "",
     ),
     ("batches-of-evicted-kept", BOUNDS, "kMostWalked, Evicted::kComeBack", "0, Evicted::kStay"),
+    ("only-recorded-calls-count", ENGINE, "  patience_.earn(cost);\n", ""),
+    ("what-comes-along-must-come", REPLAY, " && !has_along_) throw", ") throw"),
+    # Of plans.
+    ("plan-drops-what-is-in-use", STEP, "block.pins == 0 && block.tenure", "block.tenure"),
+    ("plan-drops-what-is-read-next", STEP, "value.wanted > 0 || value.is_target || ", ""),
+    ("plan-of-another-round", STEP, "  if (call.round != forecast_->round()) return false;\n", ""),
     ("never-gives-up", REPLAY, "if (!engine_.patience_.spend(call.cost)) {", "if (false) {"),
     # Of several threads.
     (

@@ -150,6 +150,7 @@ std::vector<StorageId> Engine::end_call(RunningCall& call, const CallResult& res
     recorded = graph_.add_call(result.token, cost, outputs, call.inputs);
     patience_.record(cost);
   }
+  patience_.earn(cost);
   if (is_observed()) {
     tell({.kind = EngineEvent::Kind::kRecorded, .token = result.token, .cost = result.cost});
   }

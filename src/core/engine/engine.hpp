@@ -102,8 +102,8 @@ struct EngineStats {
   std::uint32_t deepest_replay = 0;  // Calls in the longest single replay
   std::uint64_t cuts = 0;            // Values made Sources to bound or end a lineage
   std::uint64_t copies_aside = 0;
-  Bytes held_by_lineage = 0;  // in Sources that no storage has any more
-  std::uint64_t plans = 0;
+  Bytes held_by_lineage = 0;        // in Sources that no storage has any more
+  std::uint64_t plans = 0;          // tried, whether or not one was found and followed
   std::uint64_t planned_calls = 0;  // that came as planned
 };
 
@@ -202,7 +202,7 @@ class Engine final : private BlockOwner, private GraphListener {
   void tell(EngineEvent event) noexcept;
 
   // Following a plan (planned_step.cpp)
-  void begin_forecast();
+  void begin_forecast() noexcept;
   [[nodiscard]] StorageUse use_of(StorageId id, bool reads_old = true) const;
   [[nodiscard]] static StorageUse use_of(const Storage& storage, const Value& value,
                                          bool reads_old);
@@ -212,7 +212,7 @@ class Engine final : private BlockOwner, private GraphListener {
                             std::span<const StorageId> made) noexcept;
   void plan_step_ahead() noexcept;
   void bind_to_plan(CallId id, std::uint32_t step_call) noexcept;
-  void follow_plan();
+  void follow_plan() noexcept;
   [[nodiscard]] bool is_planned_absent(const Value& value) const noexcept;
   void drop_if_planned(ValueId id);
   [[nodiscard]] bool is_as_planned() const { return forecast_ && forecast_->is_as_planned(); }

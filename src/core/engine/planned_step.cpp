@@ -7,13 +7,17 @@
 namespace coop {
 
 // Until something must be evicted, nobody asks what comes next.
-void Engine::begin_forecast() {
+void Engine::begin_forecast() noexcept {
   if (!policy_.traits().looks_ahead || pool_.ignores_addresses()) return;
-  forecast_.emplace(ForecastOptions{.budget = pool_.bytes(),
-                                    .small_limit = pool_.small_limit(),
-                                    .most_depth = options_.most_depth,
-                                    .calls_before = stats_.calls,
-                                    .storages_before = storages_added_});
+  try {
+    forecast_.emplace(ForecastOptions{.budget = pool_.bytes(),
+                                      .small_limit = pool_.small_limit(),
+                                      .most_depth = options_.most_depth,
+                                      .calls_before = stats_.calls,
+                                      .storages_before = storages_added_});
+  } catch (...) {
+    forecast_.reset();  // there will be none; the operator must not fail for it
+  }
 }
 
 // --- telling ---
@@ -36,7 +40,8 @@ StorageUse Engine::use_of(const Storage& storage, const Value& value, bool reads
 void Engine::tell_forecast_of_begin(std::span<const StorageId> reads,
                                     std::span<const Write> writes) {
   if (forecast_->wants_plan()) plan_step_ahead();
-  if (!forecast_) return;
+  // Nobody compares it with anything unless a plan is followed.
+  if (!forecast_ || forecast_->plan() == nullptr) return;
   uses_.clear();
   for (const StorageId id : reads) uses_.push_back(use_of(id));
   for (const Write& write : writes) uses_.push_back(use_of(write.storage, write.reads_old));
@@ -113,6 +118,7 @@ void Engine::bind_to_plan(CallId id, std::uint32_t step_call) noexcept {
     std::fill(bound_.begin(), bound_.end(), ValueId{});
   }
   Call& call = graph_.calls()[id];
+  if (call.outputs != forecast_->plan()->outputs(step_call)) return;  // only its hash is the same
   call.round = bound_round_;
   call.step_call = step_call;
   graph_.for_each_output(call, [&](ValueId output, const Value& value) {
@@ -121,8 +127,9 @@ void Engine::bind_to_plan(CallId id, std::uint32_t step_call) noexcept {
 }
 
 // After an operator has ended: what the plan does without for a while goes at once, so that the place it had
-// is free for what the plan has put there.
-void Engine::follow_plan() {
+// is free for what the plan has put there. The operator has been recorded, so nothing may fail; to drop a
+// block that may be dropped takes no memory.
+void Engine::follow_plan() noexcept {
   if (const StepPlan* plan = forecast_->plan()) {
     for (const StepPlan::Version version : plan->goes_after[forecast_->now()]) {
       if (graph_.values().contains(bound_[version])) drop_if_planned(bound_[version]);

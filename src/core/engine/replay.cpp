@@ -50,7 +50,7 @@ void Replay::run() {
     bring_along();
     run_plan();
   } catch (const OutOfMemory&) {
-    if (targets_.size() == 1) throw;
+    if (targets_.size() == 1 && !has_along_) throw;
     bring_back_one_by_one();
   }
   for (const ValueId id : targets_) {
@@ -72,8 +72,8 @@ void Replay::run_plan() {
   }
 }
 
-// What is made for all of them at once did not fit beside them. For one after the other less is wanted at a
-// time; what they share may have to be made again.
+// What is made for all of them at once, and what was to come along, did not fit beside them. For one after the
+// other, and nothing else, less is wanted at a time; what they share may have to be made again.
 void Replay::bring_back_one_by_one() {
   std::vector<ValueId> targets(targets_.begin(), targets_.end());
   const auto sequence_of = [&](ValueId id) {

@@ -86,6 +86,7 @@ class Replay {
   // may let go of anything.
   std::vector<ValueId> held_;
   std::vector<CallId> planned_;     // so far
+  bool has_along_ = false;          // more than the targets need
   std::vector<ValueId> done_with_;  // by the Call that ran last; the plan may have them go
   std::uint32_t ran_ = 0;
 };

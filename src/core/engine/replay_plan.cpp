@@ -50,6 +50,7 @@ void Replay::plan_along(ValueId id) {
   if (graph_.values()[id].is_along) return;
   hold(id);
   graph_.values()[id].is_along = true;
+  has_along_ = true;
   plan(id);
 }
 
@@ -93,6 +94,7 @@ void Replay::unplan(CallId call_id) noexcept {
     drop_scratch(edge.value);
     if (!input.is_resident()) return;
     engine_.reprice(edge.value);
+    // Room was made before the Call ran; what is not in it stays a little longer.
     if (done_with_.size() < done_with_.capacity()) done_with_.push_back(edge.value);
   });
 }

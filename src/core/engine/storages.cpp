@@ -10,14 +10,16 @@ namespace coop {
 BlockId Engine::allocate(Bytes bytes, double cost) {
   const Entry entry(*this);
   const BlockId block = take(bytes, cost);
-  allocated_ += pool_.info(block).bytes;
-  most_allocated_ = std::max(most_allocated_, allocated_);
+  if (forecast_) {
+    allocated_ += pool_.info(block).bytes;
+    most_allocated_ = std::max(most_allocated_, allocated_);
+  }
   return block;
 }
 
 void Engine::free(BlockId block) noexcept {
   const Entry entry(*this);
-  allocated_ -= std::min(allocated_, pool_.info(block).bytes);
+  if (forecast_) allocated_ -= std::min(allocated_, pool_.info(block).bytes);
   give_back(block);
 }
 

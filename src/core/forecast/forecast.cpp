@@ -18,22 +18,22 @@ Forecast::Forecast(const ForecastOptions& options)
 
 // --- learning ---
 
-void Forecast::source_comes(const StorageUse& storage) noexcept {
+template <typename Function>
+void Forecast::unless_failed(Function&& fn) noexcept {
   if (has_failed_) return;
   try {
-    log_.source_comes(storage);
+    fn();
   } catch (...) {
     stop();
   }
 }
 
+void Forecast::source_comes(const StorageUse& storage) noexcept {
+  unless_failed([&] { log_.source_comes(storage); });
+}
+
 void Forecast::storage_goes(const StorageUse& storage) noexcept {
-  if (has_failed_) return;
-  try {
-    log_.storage_goes(storage);
-  } catch (...) {
-    stop();
-  }
+  unless_failed([&] { log_.storage_goes(storage); });
 }
 
 std::uint64_t Forecast::hash_of(std::span<const StorageUse> reads,
@@ -128,6 +128,7 @@ void Forecast::make_plan(std::span<const ByteRange> held) noexcept {
   try {
     if (!is_following_) write_step_down(held);
     is_following_ = false;
+    places_ = {};  // of the plan that was
     plan_ = plan_step(step_, {.budget = options_.budget,
                               .small_limit = options_.small_limit,
                               .held = {held.begin(), held.end()},
@@ -168,6 +169,7 @@ void Forecast::write_step_down(std::span<const ByteRange> held) {
 // It is tried again, but ever more seldom.
 void Forecast::drop_plan() noexcept {
   is_following_ = false;
+  places_ = {};
   plan_.reset();
   failures_ = std::min(failures_ + 1, kMostFailures);
   not_before_ = log_.calls() + (std::uint64_t{expected_.size()} << failures_);
@@ -187,6 +189,7 @@ void Forecast::find_place_again() {
 
 void Forecast::follow(std::uint32_t from) noexcept {
   is_following_ = true;
+  is_expected_ = false;  // until a Call has begun
   now_ = from;
   ++round_;
   is_whole_round_ = from == 0;

@@ -13,7 +13,6 @@
 // 3. When it begins the next time, the step that just ended is written down and a plan is made for it.
 // 4. From then on every Call is compared with the one that the plan expects. If it is another one, the plan is
 //    left. It is found again where the marks are those of a place in it.
-//
 // 5. A plan is only good if it costs less than the step did without one. If it turns out not to, it is dropped.
 //
 // Nothing depends on it: whoever follows the plan does what it could do anyway. Whatever fails here, for want
@@ -93,6 +92,8 @@ class Forecast {
   void note_placed(bool is_as_planned) noexcept;
 
  private:
+  template <typename Function>
+  void unless_failed(Function&& fn) noexcept;
   [[nodiscard]] std::uint64_t hash_of(std::span<const StorageUse> reads,
                                       std::span<const StorageUse> writes) const;
   [[nodiscard]] std::uint64_t mark_of(const EndedCall& call, std::uint64_t hash) const;

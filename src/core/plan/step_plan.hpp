@@ -21,6 +21,10 @@ class StepPlan {
     return first_version[call] + static_cast<Version>(output);
   }
 
+  [[nodiscard]] std::uint32_t outputs(std::size_t call) const {
+    return first_version[call + 1] - first_version[call];
+  }
+
   // A version's memory goes when it was last touched in call `from`, and it comes back for call `until`, or by then
   // nobody needs it. Touched: the call reads or makes it; or only calls that run again for the call do, and then
   // it goes when the last of these is over.

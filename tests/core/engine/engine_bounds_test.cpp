@@ -282,6 +282,33 @@ TEST(EngineBounds, WhoeverOnlyRunsInCirclesIsOutOfMemoryAndCanGoOn) {
   }
 }
 
+TEST(EngineBounds, OperatorsThatCannotBeRunAgainAreProgressToo) {
+  // An optimizer's: it writes what is there to stay.
+  Program program(64, {.most_slowdown = 10});
+  const auto weight = program.source(1);
+  const auto x = program.make(2, {program.source(3)});
+  for (int step = 0; step < 1000; ++step) {
+    program.engine().evict_all();
+    EXPECT_EQ(program.read(x), Program::result(2, {3}));
+    program.change(4, weight);
+  }
+}
+
+TEST(EngineBounds, WhatWasToComeAlongStaysAwayWhereThereIsNoRoom) {
+  Program program(10);
+  const auto x = program.make(2, {program.source(1)});
+  const auto small = program.make(3, {x});
+  const auto large = program.make(4, {x}, 5 * kGrainBytes);
+  program.change(5, x);  // what both are made from is past
+  program.engine().evict_all();
+  const auto other = program.source(6, 4 * kGrainBytes);
+  RunningCall reads_other = program.engine().begin_call({&other.storage, 1}, {});
+  EXPECT_EQ(program.read(small), Program::result(3, {Program::result(2, {1})}));
+  EXPECT_FALSE(program.engine().is_resident(large.storage));
+  program.engine().abort_call(reads_other);
+  program.engine().validate();
+}
+
 TEST(EngineBounds, AReplayThatFindsNoRoomBesideWhatItReadsMovesThatAside) {
   Program program(10);
   const auto left = program.source(5, 3 * kGrainBytes);
