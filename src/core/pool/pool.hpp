@@ -159,10 +159,19 @@ class Pool {
     bool is_unpublished = false;
   };
 
-  [[nodiscard]] const Record* find(BlockId id) const noexcept;
+  // Null if there is no such block.
+  [[nodiscard]] const Record* find(BlockId id) const noexcept {
+    if (id.index() >= records_.size()) return nullptr;
+    const Record& record = records_[id.index()];
+    const bool is_named = record.kind == Kind::kBlock || record.kind == Kind::kSmall;
+    return is_named && record.generation == id.generation() ? &record : nullptr;
+  }
   Record& record(BlockId id);
   [[nodiscard]] const Record& record(BlockId id) const;
-  [[nodiscard]] static bool is_fixed(const Record& record);
+  [[nodiscard]] static bool is_fixed(const Record& record) {
+    return record.pins > 0 || record.tenure != Tenure::kEvictable;
+  }
+  // What the search reads, and when it gets to know (block_facts.cpp).
   void note_change(BlockIndex index, bool was_fixed) noexcept;
   void publish_all() const noexcept;
 
