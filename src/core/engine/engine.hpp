@@ -49,7 +49,7 @@ struct EngineOptions {
   // few for each other Call.
   std::size_t most_hidden_calls = 8192;
   // How often one Call may be run again for a single request before it counts as out of memory.
-  std::uint32_t most_runs = 64;
+  std::uint32_t most_runs = 1024;
   // How many times as long as the program itself recomputing may take before it counts as out of memory; 0:
   // as long as it likes.
   double most_slowdown = 100;
