@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/forecast/hash.hpp"
+#include "core/base/hash.hpp"
 
 namespace coop {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/forecast/hash.hpp"
+#include "core/base/hash.hpp"
 
 namespace coop {
 
