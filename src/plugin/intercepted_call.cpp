@@ -162,18 +162,26 @@ void InterceptedCall::begin() {
   }
 }
 
-bool InterceptedCall::is_recordable() const {
-  if (!facts_.is_replayable || is_opaque_ || has_strange_tensors_) return false;
-  if (this_thread.unknown_depth > 0 || is_accumulating_gradient()) return false;
-  return std::all_of(uses_.begin(), uses_.end(), [](const Use& use) {
+// Why nothing may be recorded of it.
+Taint InterceptedCall::taint() const {
+  if (!facts_.is_replayable) return facts_.taint;
+  if (is_opaque_) return Taint::kOutOfSight;
+  if (has_strange_tensors_) return Taint::kStrangeTensor;
+  if (this_thread.unknown_depth > 0) return Taint::kOutOfSight;
+  if (is_accumulating_gradient()) return Taint::kGradient;
+  for (const Use& use : uses_) {
+    if (use.role == Role::kSideEffect) continue;
+    const bool is_foreign = use.record->is_foreign;
+    if (!use.record->is_trusted) return is_foreign ? Taint::kForeignMemory : Taint::kUntrustedInput;
     // A foreign storage that is changed (every parameter, in every step) ends the lineage anyway.
-    const bool is_lost = use.role == Role::kChanged && use.record->is_foreign;
-    return (use.record->is_trusted && !is_lost) || use.role == Role::kSideEffect;
-  });
+    if (use.role == Role::kChanged && is_foreign) return Taint::kWrittenSource;
+  }
+  return Taint::kNone;
 }
 
 void InterceptedCall::record_arguments() {
-  if (!is_recordable()) return;
+  taint_ = taint();
+  if (taint_ != Taint::kNone) return;
   const auto arguments = last_of(stack_, op_.schema().arguments().size());
   auto recorded = std::make_unique<RecordedCall>(op_);
   recorded->keys = below_;
@@ -293,7 +301,10 @@ void InterceptedCall::describe_contents() {
 
 void InterceptedCall::finish(double cost) {
   Engine& engine = session_.engine();
-  if (has_strange_results_) recorded_ = nullptr;
+  if (has_strange_results_ && recorded_) {
+    recorded_ = nullptr;
+    taint_ = Taint::kStrangeTensor;
+  }
   if (recorded_) {
     describe_contents();
     recorded_->cost = cost;
@@ -312,6 +323,7 @@ void InterceptedCall::finish(double cost) {
                           .outputs = outputs};
   const std::vector<StorageId> ids = engine.end_call(call_, result);
   static_cast<void>(recorded_.release());  // the engine has its token
+  count_made(call_.was_recorded);
   for (std::size_t i = 0; i < made_.size(); ++i) {
     StorageRecord& record = *made_[i].record.release();
     record.id = ids[i];
@@ -328,6 +340,20 @@ void InterceptedCall::finish(double cost) {
       if (is_held && !use.record->is_foreign) session_.export_storage(*use.impl);
     }
   }
+}
+
+// Contents that are new, in the pool.
+void InterceptedCall::count_made(bool was_recorded) const {
+  const Taint taint = taint_ == Taint::kNone && !was_recorded ? Taint::kWrittenSource : taint_;
+  const auto count = [&](const StorageRecord& record) {
+    const bool is_small = record.bytes <= session_.options().small_limit;
+    session_.made().add(taint == Taint::kNone && is_small ? Taint::kSmall : taint, record.bytes);
+  };
+  for (const Use& use : uses_) {
+    const bool is_written = use.role == Role::kChanged || use.role == Role::kOverwritten;
+    if (is_written && !use.record->is_foreign) count(*use.record);
+  }
+  for (const Made& made : made_) count(*made.record);
 }
 
 void InterceptedCall::let_go() noexcept {

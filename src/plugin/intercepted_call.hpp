@@ -47,7 +47,7 @@ class InterceptedCall {
   void add_use(const at::Tensor& tensor, Role role);
   [[nodiscard]] Role role_of(const at::Tensor& tensor, std::size_t argument) const;
   [[nodiscard]] const Use* use_of(const c10::StorageImpl* impl) const;
-  [[nodiscard]] bool is_recordable() const;
+  [[nodiscard]] Taint taint() const;
   void begin();
   void record_arguments();
   void redispatch();
@@ -55,6 +55,7 @@ class InterceptedCall {
   bool adopt(const at::Tensor& tensor);
   void describe_contents();
   void finish(double cost);
+  void count_made(bool was_recorded) const;
   void let_go() noexcept;
 
   Session& session_;
@@ -68,6 +69,7 @@ class InterceptedCall {
   bool has_closed_results_ = false;  // which we cannot look into: they may hold any argument
 
   c10::SmallVector<Use, 6> uses_;
+  Taint taint_ = Taint::kNone;  // why nothing is recorded of it
   std::optional<RandomState> random_;
   std::unique_ptr<RecordedCall> recorded_;
   RunningCall call_;

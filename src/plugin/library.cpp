@@ -51,6 +51,7 @@ c10::Dict<std::string, std::int64_t> stats() {
     result.insert(name, static_cast<std::int64_t>(value));
   };
   put("operators", own.operators);
+  put("evicted_once_bytes", session.world().bytes_evicted_once());
   put("evictions", session.world().evictions());
   put("restorations", session.world().restorations());
   put("replays", engine.replays);
@@ -71,6 +72,16 @@ c10::Dict<std::string, std::int64_t> stats() {
   put("foreign_storages", own.foreign);
   put("raw_blocks", own.raw);
   put("calls", session.engine().graph().calls().size());
+  return result;
+}
+
+// Bytes that operators made in the pool, by why they can never be evicted; "none": they can.
+c10::Dict<std::string, std::int64_t> made_bytes() {
+  const MadeBytes& made = active().made();
+  c10::Dict<std::string, std::int64_t> result;
+  for (std::size_t i = 0; i < kTaintNames.size(); ++i) {
+    result.insert(std::string(kTaintNames[i]), static_cast<std::int64_t>(made.of(i)));
+  }
   return result;
 }
 
@@ -108,6 +119,7 @@ TORCH_LIBRARY(coop, library) {
   library.def("enter_thread() -> ()", [] { put_thread_in_scope(true); });
   library.def("is_thread_in_scope() -> bool", &is_thread_in_scope);
   library.def("stats() -> Dict(str, int)", &stats);
+  library.def("made_bytes() -> Dict(str, int)", &made_bytes);
   // Resident, and at the same address, until it dies.
   library.def("export_tensor(Tensor tensor) -> ()", &export_tensor);
   library.def("export_storage(Storage storage) -> ()", &export_storage);

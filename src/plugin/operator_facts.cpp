@@ -77,6 +77,20 @@ Kind kind_of(const c10::OperatorHandle& op, std::string_view space, std::string_
   return Kind::kOrdinary;
 }
 
+Taint taint_of(const c10::OperatorHandle& op, std::string_view name, bool is_factory,
+               bool has_out) {
+  if (is_factory) return Taint::kFactory;
+  if (has_out) return Taint::kOut;
+  if (changes_storage(name)) return Taint::kChangesStorage;
+  if (op.hasTag(at::Tag::dynamic_output_shape) || op.hasTag(at::Tag::data_dependent_output)) {
+    return Taint::kDynamicShape;
+  }
+  const bool is_unsure = op.hasTag(at::Tag::maybe_aliasing_or_mutating) ||
+                         op.hasTag(at::Tag::nondeterministic_bitwise) ||
+                         is_one_of(name, kDoNotRepeat);
+  return is_unsure ? Taint::kDoesNotRepeat : Taint::kNone;
+}
+
 std::unique_ptr<OperatorFacts> study(const c10::OperatorHandle& op) {
   const c10::FunctionSchema& schema = op.schema();
   const std::string_view full_name = schema.name();
@@ -96,14 +110,10 @@ std::unique_ptr<OperatorFacts> study(const c10::OperatorHandle& op) {
   }
   if (facts->kind != Kind::kOrdinary) return facts;
 
-  const bool is_dynamic = op.hasTag(at::Tag::dynamic_output_shape) ||
-                          op.hasTag(at::Tag::data_dependent_output) ||
-                          op.hasTag(at::Tag::maybe_aliasing_or_mutating) ||
-                          op.hasTag(at::Tag::nondeterministic_bitwise);
   const bool makes_memory = is_factory(schema, name);
   facts->is_random = op.hasTag(at::Tag::nondeterministic_seeded);
-  facts->is_replayable = !makes_memory && !is_dynamic && !has_out && !changes_storage(name) &&
-                         !is_one_of(name, kDoNotRepeat);
+  facts->taint = taint_of(op, name, makes_memory, has_out);
+  facts->is_replayable = facts->taint == Taint::kNone;
   facts->has_template = makes_memory;
   facts->is_overwriting = is_one_of(name, kRandomFills);
   facts->is_buffer = name == "empty_strided";

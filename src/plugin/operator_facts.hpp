@@ -12,6 +12,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include "plugin/raw_readers.hpp"
+#include "plugin/taint.hpp"
 
 namespace coop::plugin {
 
@@ -27,7 +28,8 @@ struct OperatorFacts {
   // May be run again, for what it makes or changes. Deny by default: factories (their memory may be
   // filled by code that we do not see), dynamic shapes, `out=`, and what is known not to repeat are not.
   bool is_replayable = false;
-  bool is_random = false;       // may draw numbers: its generator's state is kept
+  Taint taint = Taint::kUnknownOperator;  // why not
+  bool is_random = false;                 // may draw numbers: its generator's state is kept
   bool has_template = false;    // of its first tensor only shape and type matter (`zeros_like`)
   bool is_overwriting = false;  // what it writes does not depend on what was there (`bernoulli_`)
   bool is_buffer = false;       // its output is a buffer of compiled code, written out of our sight

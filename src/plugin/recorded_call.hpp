@@ -106,6 +106,7 @@ struct RecordedCall {
   struct Contents {
     std::size_t bytes = 0;
     bool is_filled = false;  // all of them are its doing, none is what happened to be there
+    bool was_evicted = false;
     std::atomic<std::uint64_t> sum = 0;
   };
   std::unique_ptr<Contents[]> contents;  // NOLINT: their number is known late, and they do not move

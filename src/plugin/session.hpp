@@ -30,6 +30,7 @@
 #include "core/engine/out_of_memory.hpp"
 #include "core/pool/backing.hpp"
 #include "plugin/storage_record.hpp"
+#include "plugin/taint.hpp"
 #include "plugin/torch_world.hpp"
 
 namespace coop::plugin {
@@ -119,6 +120,8 @@ class Session : public std::enable_shared_from_this<Session> {
   };
   [[nodiscard]] Stats stats();
   void count_operator() { ++operators_; }
+  // By operators, in the pool: new storages, and what was written where it was.
+  [[nodiscard]] MadeBytes& made() { return made_; }
 
  private:
   static void reap();
@@ -155,6 +158,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Bytes peak_held_ = 0;
   MemoryReport last_out_of_memory_;
   std::atomic<std::uint64_t> operators_ = 0;
+  MadeBytes made_;
 };
 
 // The session of the calling thread, which does not end while this is there. Null outside the scope.

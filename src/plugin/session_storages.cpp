@@ -51,6 +51,7 @@ StorageRecord* Session::adopt_raw(c10::StorageImpl& impl) {
     give_back_raw(std::move(raw));
     throw;
   }
+  made_.add(Taint::kUnseenMaker, record->bytes);
   link(*record);
   return record.release();
 }

@@ -122,6 +122,7 @@ void TorchWorld::note_contents(const StorageRecord& record) noexcept {
   const Token token = graph.calls()[value.producer].token;
   RecordedCall::Contents& contents =
       reinterpret_cast<RecordedCall*>(token)->contents[value.output];  // NOLINT: our own token
+  if (!std::exchange(contents.was_evicted, true)) bytes_evicted_once_ += contents.bytes;
   if (!contents.is_filled || contents.sum != 0) return;
   contents.sum = checksum(session_.address_under_lock(record.block), contents.bytes, sample_);
 }

@@ -31,6 +31,8 @@ class TorchWorld final : public World {
   void relocate(const Token* storage, BlockId block, Bytes from, Bytes to, Bytes bytes) override;
   void forget(Token token) noexcept override;
 
+  // Of contents, however often each was evicted.
+  [[nodiscard]] std::uint64_t bytes_evicted_once() const { return bytes_evicted_once_; }
   [[nodiscard]] std::uint64_t evictions() const { return evictions_; }
   [[nodiscard]] std::uint64_t restorations() const { return restorations_; }
 
@@ -41,6 +43,7 @@ class TorchWorld final : public World {
   Session& session_;
   Sample sample_;
   std::atomic<std::uint64_t> evictions_ = 0;
+  std::atomic<std::uint64_t> bytes_evicted_once_ = 0;
   std::atomic<std::uint64_t> restorations_ = 0;
 };
 

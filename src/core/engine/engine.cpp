@@ -180,6 +180,7 @@ std::vector<StorageId> Engine::end_call(RunningCall& call, const CallResult& res
   if (forecast_) tell_forecast_of_end(call, result, recorded, storages);
   for (const RunningCall::Written& write : call.writes) note_written(write.storage);
   finish(call);
+  call.was_recorded = is_recorded;
   if (forecast_) follow_plan();
   return storages;
 }

@@ -92,6 +92,7 @@ struct RunningCall {
   };
   std::vector<Written> writes;
   std::vector<BlockId> pins;
+  bool was_recorded = false;  // after end_call: it can be run again
 };
 
 struct EngineStats {
