@@ -40,10 +40,11 @@ endfunction()
 
 # coop_test(NAME <target> LABEL <label> SOURCES <file>... [LIBS <target>...] [OWN_MAIN])
 # A GoogleTest program, each case of it a test of ctest named <target>/<Suite>.<Case>.
-# Labels: unit, conformance, property, golden, torch, gpu. OWN_MAIN: the sources bring a main().
+# Labels: unit, conformance, property, golden, threads (with several), torch, gpu. The target <label>-tests
+# builds all with one label. OWN_MAIN: the sources bring a main().
 function(coop_test)
   cmake_parse_arguments(PARSE_ARGV 0 TEST "OWN_MAIN" "NAME;LABEL" "SOURCES;LIBS")
-  set(labels unit conformance property golden torch gpu)
+  set(labels unit conformance property golden threads torch gpu)
   if(NOT TEST_LABEL IN_LIST labels)
     message(FATAL_ERROR "coop_test ${TEST_NAME}: LABEL '${TEST_LABEL}' is none of ${labels}")
   endif()
@@ -54,6 +55,10 @@ function(coop_test)
   if(NOT TEST_OWN_MAIN)
     target_link_libraries(${TEST_NAME} PRIVATE GTest::gtest_main)
   endif()
+  if(NOT TARGET ${TEST_LABEL}-tests)
+    add_custom_target(${TEST_LABEL}-tests)
+  endif()
+  add_dependencies(${TEST_LABEL}-tests ${TEST_NAME})
   # Cases are listed when ctest runs, not while building: a program that dies under a sanitizer
   # is then a failed test, not a failed build.
   gtest_discover_tests(${TEST_NAME}

@@ -6,19 +6,19 @@
 #   --full   tests at full size, benchmarks in earnest, a dated report in bench/results/
 source "$(dirname "$0")/common.sh"
 
-all_stages=(format release checked asan tsan lint fuzz bench demo python)
-full_stages=("${all_stages[@]}" faults)
+all_stages=(format release asan tsan lint fuzz bench demo python)
+full_stages=("${all_stages[@]}" checked faults)
 declare -A about=(
   [format]="clang-format and ruff find nothing to change"
   [release]="release build, all tests"
-  [checked]="build with every invariant check, all tests"
-  [asan]="tests of the core under AddressSanitizer and UndefinedBehaviorSanitizer"
-  [tsan]="tests of the core under ThreadSanitizer"
-  [lint]="clang and clang-tidy accept every source file"
+  [asan]="every invariant check, under AddressSanitizer and UndefinedBehaviorSanitizer"
+  [tsan]="tests with several threads under ThreadSanitizer"
+  [lint]="clang and clang-tidy accept every source file (with --full: of the tests, too)"
   [fuzz]="libFuzzer finds nothing in the readers of traces"
   [bench]="the benchmarks run"
   [demo]="the demo runs, draws its pictures and writes valid JSON"
   [python]="tests of the Python package, the PyTorch plugin, coop-sim and the scripts"
+  [checked]="every invariant check without sanitizers (with --full, or by name)"
   [faults]="faults seeded in the engine are found by its tests (with --full, or by name)"
 )
 
@@ -41,26 +41,35 @@ mkdir -p "$logs"
 
 # --- The stages ---------------------------------------------------------------------------------
 
-# build_and_test <preset> [<command that runs ctest>...]
-build_and_test() {
+# run_ctest <preset> [<argument of ctest>...]
+through=()  # a command that runs it
+run_ctest() {
   local preset=$1 timeout=()
   shift
   [[ $full ]] && timeout=(--timeout 7200)
-  scripts/build.sh "$preset"
-  "$@" ctest --preset "$preset" --parallel "$jobs" "${timeout[@]}" | tee "$logs/$preset.log"
+  "${through[@]}" ctest --preset "$preset" --parallel "$jobs" "${timeout[@]}" "$@" | tee "$logs/$preset.log"
 }
 
-# ThreadSanitizer wants certain addresses free; some kernels randomise them away.
-without_aslr() {
-  if setarch -R true 2>/dev/null; then setarch -R "$@"; else "$@"; fi
+build_and_test() {
+  scripts/build.sh "$1"
+  run_ctest "$1"
 }
 
 stage_format() { scripts/format.sh --check; }
 stage_release() { build_and_test release; }
 stage_checked() { build_and_test checked; }
 stage_asan() { build_and_test asan; }
-stage_tsan() { build_and_test tsan without_aslr; }
-stage_lint() { scripts/build.sh lint -- -k 0; }  # go on after the first finding
+stage_tsan() {
+  scripts/build.sh tsan --target threads-tests
+  # ThreadSanitizer wants certain addresses free; some kernels randomise them away.
+  if setarch -R true 2>/dev/null; then through=(setarch -R); fi
+  run_ctest tsan --label-regex threads
+}
+stage_lint() {
+  local targets=(--target coop_core coop_sim coop-sim)
+  [[ $full ]] && targets=()
+  scripts/build.sh lint "${targets[@]}" -- -k 0  # go on after the first finding
+}
 stage_python() {
   scripts/build.sh release --target coop-plugin  # nothing to do after the stage release
   .venv/bin/python -m pytest | tee "$logs/python.log"

@@ -44,4 +44,4 @@ def test_unknown_stage_lists_the_stages():
     done = run("scripts/test.sh", "no-such-stage")
     assert done.returncode == 1
     assert "no stage 'no-such-stage'" in done.stderr
-    assert "release checked asan tsan" in done.stderr
+    assert "format release asan tsan" in done.stderr
