@@ -1,7 +1,58 @@
 """Coop: a memory budget for PyTorch.
 
+    with coop.budget("8GiB"):
+        train()
+
 Inside a budget, tensors that do not fit are evicted and recomputed when they are needed again;
-the answer stays the same, bit for bit.
+the answer stays the same, bit for bit. Importing this changes nothing, not even PyTorch: that is
+left to the first budget.
 """
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import OutOfMemoryError as OutOfMemory
+
+    from coop._budget import budget
+    from coop._out_of_memory import Holding, OutOfMemoryFacts, last_oom
+    from coop._pinning import pin
+    from coop._stats import Recomputed, Stats, stats
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "Holding",
+    "OutOfMemory",
+    "OutOfMemoryFacts",
+    "Recomputed",
+    "Stats",
+    "budget",
+    "last_oom",
+    "pin",
+    "stats",
+]
+
+_MODULES = {
+    "Holding": "coop._out_of_memory",
+    "OutOfMemory": "coop._out_of_memory",
+    "OutOfMemoryFacts": "coop._out_of_memory",
+    "Recomputed": "coop._stats",
+    "Stats": "coop._stats",
+    "budget": "coop._budget",
+    "last_oom": "coop._out_of_memory",
+    "pin": "coop._pinning",
+    "stats": "coop._stats",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'coop' has no attribute '{name}'")
+    return getattr(import_module(_MODULES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,52 +1,61 @@
-"""The PyTorch plugin, for our own tests: private, unfinished, CPU only."""
+"""The native library: where it is, and whether this PyTorch is one that it can work with."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from functools import cache
 from pathlib import Path
 
 import torch
 
-from coop._raw_access import raw_access_is_seen
-from coop._threads import threads_inherit
-
 _LIBRARY = "libcoop_plugin.so"
+_OLDEST, _NEWEST = (2, 11), (2, 15)
 
 
 @cache
 def load() -> None:
     """Load the native library: from beside this file, or from where COOP_PLUGIN says."""
+    check_version(torch.__version__)
     path = Path(os.environ.get("COOP_PLUGIN", Path(__file__).with_name(_LIBRARY)))
+    if not path.exists():
+        raise RuntimeError(f"coop: its native library is not at {path}; `make build` makes it")
     torch.ops.load_library(path)
 
 
-@contextmanager
+def check_version(version: str) -> None:
+    major, minor = (int(part) for part in version.split(".")[:2])
+    if not _OLDEST <= (major, minor) <= _NEWEST:
+        supported = " to ".join(".".join(map(str, each)) for each in (_OLDEST, _NEWEST))
+        raise RuntimeError(
+            f"coop works with PyTorch {supported}, and this is {version}: it stands where PyTorch "
+            f"promises nothing, and starts only where that has been tried"
+        )
+
+
+@cache
+def prove() -> None:
+    """Throw if not every operator is seen: nothing begins then."""
+
+
 def budget(
     nbytes: int,
     *,
     stress: bool = False,
+    verify: bool = False,
     small_limit: int = 64 << 10,
     policy: str = "coop",
-) -> Iterator[None]:
-    """Run what is inside in this many bytes, beside what existed before.
+) -> AbstractContextManager[object]:
+    """For our own tests: a budget in which tensors of more than `small_limit` bytes may go."""
+    from coop._budget import budget
 
-    stress: after every operator, evict all that may be evicted.
-    small_limit: tensors of up to this many bytes are never evicted.
-    """
-    load()
-    torch.ops.coop.enter(nbytes, stress, small_limit, policy)
-    try:
-        with raw_access_is_seen(), threads_inherit():
-            yield
-    finally:
-        torch.ops.coop.leave()
+    made = budget(nbytes, stress=stress, verify=verify, policy=policy)
+    made._small_limit = small_limit
+    return made
 
 
 def stats() -> dict[str, int]:
-    """Counters of the budget that is in force."""
+    """Counters of the budget that is in force, or of the last one."""
     return torch.ops.coop.stats()
 
 

@@ -51,6 +51,7 @@ InterceptedCall::~InterceptedCall() { let_go(); }
 
 void InterceptedCall::run() {
   session_.count_operator();
+  const Running running(op_);
   with_torch_errors([&] {
     look_at_arguments();
     begin();

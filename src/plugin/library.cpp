@@ -6,6 +6,9 @@
 #include <c10/core/DispatchKey.h>
 #include <torch/library.h>
 
+#include "core/base/errors.hpp"
+#include "core/policy/policy.hpp"
+#include "plugin/budget_size.hpp"
 #include "plugin/dispatch_key.hpp"
 #include "plugin/interception.hpp"
 #include "plugin/raw_readers.hpp"
@@ -14,7 +17,32 @@
 namespace coop::plugin {
 namespace {
 
-void enter(std::int64_t bytes, bool stress, std::int64_t small_limit, const std::string& policy) {
+// Whatever is wrong with what the program wrote, it is told before anything begins.
+template <typename Function>
+auto as_value_error(Function&& fn) {
+  try {
+    return fn();
+  } catch (const InvalidArgument& error) {
+    TORCH_CHECK_VALUE(false, "coop: ", error.what());
+  }
+}
+
+std::int64_t size_of_budget(const std::string& text) {
+  return as_value_error([&] {
+    const Bytes bytes = budget_bytes(text, host_memory_bytes());
+    if (bytes > kMaxPoolBytes) {
+      throw InvalidArgument("a budget of " + format_bytes(bytes) +
+                            " is more than there can be: " + format_bytes(kMaxPoolBytes));
+    }
+    return static_cast<std::int64_t>(bytes);
+  });
+}
+
+void check_policy(const std::string& name) {
+  as_value_error([&] { static_cast<void>(make_policy(name)); });
+}
+
+void prove() {
   static std::once_flag is_first;
   std::call_once(is_first, [] {
     intercept_below_python();
@@ -22,11 +50,17 @@ void enter(std::int64_t bytes, bool stress, std::int64_t small_limit, const std:
   });
   static std::once_flag is_proved;
   std::call_once(is_proved, prove_interception);
-  TORCH_CHECK(bytes > 0 && small_limit >= 0, "coop: a budget is a positive number of bytes");
-  Session::begin({.bytes = static_cast<Bytes>(bytes),
+}
+
+void enter(std::int64_t bytes, bool stress, bool verify, std::int64_t small_limit,
+           const std::string& policy) {
+  TORCH_CHECK_VALUE(bytes > 0 && small_limit >= 0, "coop: a budget is a positive number of bytes");
+  prove();
+  Session::begin({.budget = static_cast<Bytes>(bytes),
                   .small_limit = static_cast<Bytes>(small_limit),
                   .policy = policy,
-                  .stress = stress});
+                  .stress = stress,
+                  .verify = verify});
   put_thread_in_scope(true);
 }
 
@@ -41,50 +75,6 @@ Session& active() {
   return *session;
 }
 
-c10::Dict<std::string, std::int64_t> stats() {
-  Session& session = active();
-  const Session::Stats own = session.stats();
-  const EngineStats& engine = session.engine().stats();
-  const Pool& pool = session.engine().pool();
-  c10::Dict<std::string, std::int64_t> result;
-  const auto put = [&](const char* name, auto value) {
-    result.insert(name, static_cast<std::int64_t>(value));
-  };
-  put("operators", own.operators);
-  put("evicted_once_bytes", session.world().bytes_evicted_once());
-  put("evictions", session.world().evictions());
-  put("restorations", session.world().restorations());
-  put("replays", engine.replays);
-  put("deepest_replay", engine.deepest_replay);
-  put("replay_ns", engine.replay_ns);
-  put("base_ns", engine.base_ns);
-  put("cuts", engine.cuts);
-  put("copies_aside", engine.copies_aside);
-  put("held_by_lineage", engine.held_by_lineage);
-  put("searches", session.engine().eviction_stats().searches);
-  put("plans", engine.plans);
-  put("planned_calls", engine.planned_calls);
-  put("moves", session.engine().eviction_stats().moves);
-  put("pool_bytes", pool.bytes());
-  put("held_bytes", pool.held_bytes());
-  put("peak_held_bytes", own.peak_held);
-  put("storages", own.records);
-  put("foreign_storages", own.foreign);
-  put("raw_blocks", own.raw);
-  put("calls", session.engine().graph().calls().size());
-  return result;
-}
-
-// Bytes that operators made in the pool, by why they can never be evicted; "none": they can.
-c10::Dict<std::string, std::int64_t> made_bytes() {
-  const MadeBytes& made = active().made();
-  c10::Dict<std::string, std::int64_t> result;
-  for (std::size_t i = 0; i < kTaintNames.size(); ++i) {
-    result.insert(std::string(kTaintNames[i]), static_cast<std::int64_t>(made.of(i)));
-  }
-  return result;
-}
-
 void export_storage(const c10::Storage& storage) {
   const CurrentSession session(CurrentSession::Whose::kAnybodys);
   if (!session) return;
@@ -93,6 +83,13 @@ void export_storage(const c10::Storage& storage) {
 
 void export_tensor(const at::Tensor& tensor) {
   if (tensor.has_storage()) export_storage(tensor.storage());
+}
+
+void pin_tensor(const at::Tensor& tensor) {
+  const CurrentSession session(CurrentSession::Whose::kAnybodys);
+  TORCH_CHECK(session, "coop: a tensor can be pinned only inside a budget");
+  if (!tensor.has_storage()) return;
+  with_torch_errors([&] { session->pin_storage(*tensor.storage().unsafeGetStorageImpl()); });
 }
 
 void bring_back(const at::Tensor& tensor) {
@@ -113,16 +110,19 @@ void validate() {
 }
 
 TORCH_LIBRARY(coop, library) {
-  library.def("enter(int bytes, bool stress, int small_limit, str policy) -> ()", &enter);
+  library.def("size_of_budget(str text) -> int", &size_of_budget);
+  library.def("check_policy(str name) -> ()", &check_policy);
+  library.def("enter(int bytes, bool stress, bool verify, int small_limit, str policy) -> ()",
+              &enter);
   library.def("leave() -> ()", &leave);
   // For a thread that was started by one inside.
   library.def("enter_thread() -> ()", [] { put_thread_in_scope(true); });
   library.def("is_thread_in_scope() -> bool", &is_thread_in_scope);
-  library.def("stats() -> Dict(str, int)", &stats);
-  library.def("made_bytes() -> Dict(str, int)", &made_bytes);
   // Resident, and at the same address, until it dies.
   library.def("export_tensor(Tensor tensor) -> ()", &export_tensor);
   library.def("export_storage(Storage storage) -> ()", &export_storage);
+  // The same for what only operators write.
+  library.def("pin_tensor(Tensor tensor) -> ()", &pin_tensor);
   // Resident until the next operator.
   library.def("bring_back(Tensor tensor) -> ()", &bring_back);
   library.def("is_resident(Tensor tensor) -> bool", &is_resident);

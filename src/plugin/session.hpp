@@ -3,13 +3,14 @@
 // One budget: a pool of memory, the engine that runs it, and everything of PyTorch's that lives there.
 //
 //     begin(options)    makes the pool; threads that have our dispatch key are inside from now on
-//     end()             brings everything back, out into ordinary memory, and gives the pool back
+//     end()             brings everything back that lives on; the pool goes with the last that lives in it
+//     begin(options)    with the same options, while the pool is there: goes on in it
 //
 // Memory of the pool is in one of three hands:
 //   - raw: PyTorch got it from the allocator, and may hold it in any way. Pinned: it stays where it is.
 //   - a storage's: an operator returned it. It has a StorageRecord, and the engine knows it.
 //   - nobody's but the engine's: a past version that others are made from.
-// A storage whose address was exported, and raw memory, may outlive end(): the pool stays for them.
+// All of it may outlive end().
 //
 // Locks: `mutex_` guards our tables only. No kernel runs, no tensor dies and the engine is not called
 // while it is held. Operators of other threads may still run when a session is to end: it waits for them.
@@ -22,6 +23,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/Allocator.h>
 #include <c10/core/StorageImpl.h>
 #include <c10/util/Exception.h>
@@ -29,20 +31,21 @@
 #include "core/engine/engine.hpp"
 #include "core/engine/out_of_memory.hpp"
 #include "core/pool/backing.hpp"
+#include "plugin/snapshot.hpp"
 #include "plugin/storage_record.hpp"
 #include "plugin/taint.hpp"
 #include "plugin/torch_world.hpp"
 
 namespace coop::plugin {
 
-// What stands for a foreign storage in the pool: the least there is.
-inline constexpr Bytes kStandInBytes = 512;
-
 struct SessionOptions {
-  Bytes bytes = 0;
+  Bytes budget = 0;  // the pool, and what earlier pools still hold
   Bytes small_limit = Bytes{64} << 10U;
   std::string policy = "coop";
   bool stress = false;  // after every operator, all that may be evicted is evicted
+  bool verify =
+      false;  // all bytes of what is evicted are compared when it comes back, not a sample
+  bool operator==(const SessionOptions&) const = default;
 };
 
 // Host memory, and where it lies.
@@ -51,6 +54,8 @@ class PoolMemory final : public Backing {
   std::byte* acquire(Bytes bytes) override;
   void give_back(std::byte* memory, Bytes bytes) noexcept override;
   [[nodiscard]] bool contains(const void* data) const;
+  // Nobody needs what is there: the system may have the pages until they are written again.
+  static void discard(std::byte* memory, Bytes bytes) noexcept;
 
  private:
   HostBacking host_;
@@ -60,7 +65,7 @@ class PoolMemory final : public Backing {
 
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  explicit Session(const SessionOptions& options);
+  Session(const SessionOptions& options, Bytes pool_bytes);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
   ~Session() = default;
@@ -74,6 +79,8 @@ class Session : public std::enable_shared_from_this<Session> {
   static bool is_in_forked_child();
   // Memory that the allocator handed out; true if it was a pool's.
   static bool free_anywhere(void* data) noexcept;
+  // Whether it lies in a pool.
+  static bool is_in_any_pool(const void* data);
 
   [[nodiscard]] Engine& engine() { return engine_; }
   [[nodiscard]] TorchWorld& world() { return world_; }
@@ -108,6 +115,8 @@ class Session : public std::enable_shared_from_this<Session> {
   void end_lineage(c10::StorageImpl& impl);
   // Resident and in place until it dies.
   void export_storage(c10::StorageImpl& impl);
+  // The same, but it is still operators only that write it: others may be made again from it.
+  void pin_storage(c10::StorageImpl& impl);
   // For everything that happens between operators.
   void between_operators();
 
@@ -122,10 +131,15 @@ class Session : public std::enable_shared_from_this<Session> {
   void count_operator() { ++operators_; }
   // By operators, in the pool: new storages, and what was written where it was.
   [[nodiscard]] MadeBytes& made() { return made_; }
+  // Of the scope that is in force, or of the last one.
+  static Snapshot snapshot();
 
  private:
   static void reap();
+  static std::shared_ptr<Session> find_over(const SessionOptions& options);
+  static Bytes held_in_pools();
   void reap_if_over() noexcept;
+  void resume();
   [[nodiscard]] bool is_raw(const Memory& memory) const;
   [[nodiscard]] void* foreign_address_of(BlockId block) const;
   void free_raw(void* data) noexcept;
@@ -135,9 +149,15 @@ class Session : public std::enable_shared_from_this<Session> {
   void drop_foreign(c10::StorageImpl& impl) noexcept;
   void release_foreign(std::unique_ptr<StorageRecord> record) noexcept;
   [[nodiscard]] bool is_sweep_due() const;
-  void sweep_foreign();
-  void evacuate();
+  bool sweep_foreign();
+  void settle();
+  using Storages = std::vector<c10::intrusive_ptr<c10::StorageImpl>>;
+  Storages living();
+  bool settle(c10::StorageImpl& impl);
+  void move_out(Storages& storages);
   void move_out(StorageRecord& record);
+  void stay_in_place(const Storages& storages);
+  void release_all_foreign() noexcept;
   friend void storage_gone(void* context) noexcept;
   [[nodiscard]] bool is_empty();
 
@@ -155,8 +175,10 @@ class Session : public std::enable_shared_from_this<Session> {
   std::unordered_map<c10::StorageImpl*, std::unique_ptr<StorageRecord>> foreign_;
   std::vector<StorageRecord*> stand_ins_;  // by BlockId::index()
   std::size_t sweep_at_ = 64;
+  Bytes foreign_bytes_ = 0;  // first seen since the last sweep
   Bytes peak_held_ = 0;
   MemoryReport last_out_of_memory_;
+  Snapshot before_;  // the scope began
   std::atomic<std::uint64_t> operators_ = 0;
   MadeBytes made_;
 };
@@ -184,6 +206,8 @@ struct ThreadState {
   std::uint64_t memory_ns = 0;      // spent in finding memory, which is not the operator's own time
   std::uint32_t unknown_depth = 0;  // inside operators of which we know nothing
   std::uint32_t sessions = 0;       // CurrentSessions of this thread
+  bool is_replaying = false;        // the engine sees to it if memory runs out
+  const c10::OperatorHandle* running = nullptr;  // the program's operator
 };
 inline thread_local ThreadState this_thread;
 
@@ -200,13 +224,29 @@ class ExpectedCost {
   double before_;
 };
 
+class Running {
+ public:
+  explicit Running(const c10::OperatorHandle& op) : before_(this_thread.running) {
+    this_thread.running = &op;
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+  ~Running() { this_thread.running = before_; }
+
+ private:
+  const c10::OperatorHandle* before_;
+};
+
+// Notes the facts (last_out_of_memory.hpp) and throws c10::OutOfMemoryError.
+[[noreturn]] void raise_out_of_memory(const OutOfMemory& error);
+
 // Our errors as PyTorch's.
 template <typename Function>
 auto with_torch_errors(Function&& fn) {
   try {
     return fn();
   } catch (const OutOfMemory& error) {
-    TORCH_CHECK_WITH(OutOfMemoryError, false, "coop: ", error.what());
+    raise_out_of_memory(error);
   } catch (const Error& error) {
     TORCH_CHECK(false, "coop: ", error.what());
   }

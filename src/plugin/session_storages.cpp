@@ -18,7 +18,9 @@ namespace {
 // storage may no longer be resized. (Those of a checkpoint never may, and have no allocator.)
 bool is_written_by_operators_only(c10::StorageImpl& impl, const Memory& memory) {
   const bool is_plain = memory.deleter == plain_allocator().raw_deleter();
-  return is_plain && (impl.resizable() || impl.allocator() == nullptr);
+  const bool is_from_earlier_pool = memory.record != nullptr ? memory.record->is_trusted.load()
+                                                             : memory.deleter == &free_raw_memory;
+  return (is_plain || is_from_earlier_pool) && (impl.resizable() || impl.allocator() == nullptr);
 }
 
 }  // namespace
@@ -93,12 +95,19 @@ void Session::end_lineage(c10::StorageImpl& impl) {
   with_torch_errors([&] { engine_.end_lineage(record->id); });
 }
 
+void Session::pin_storage(c10::StorageImpl& impl) {
+  StorageRecord* record = record_of(impl);
+  if (record == nullptr) return;
+  engine_.keep_in_place(record->id);
+  record->is_exported = !record->is_foreign;  // which is nowhere in the pool to begin with
+}
+
 void Session::export_storage(c10::StorageImpl& impl) {
   StorageRecord* record = record_of(impl);
   if (record == nullptr) return;
   engine_.export_storage(record->id);
-  record->is_exported = !record->is_foreign;  // which is nowhere in the pool to begin with
-  record->is_trusted = false;                 // whoever has the address may write there
+  record->is_exported = !record->is_foreign;
+  record->is_trusted = false;  // whoever has the address may write there
 }
 
 // --- from elsewhere ---
@@ -106,10 +115,12 @@ void Session::export_storage(c10::StorageImpl& impl) {
 // Note [Foreign storages]
 //
 // A parameter from before the scope is read and written by operators like any other storage: what was
-// made from it must be protected before it is written. So the engine must know it; but it has no block of
-// the pool. A block of the least size stands for it there: as far as the engine can tell, that is where
-// its contents are, and that they may neither go nor move. The world knows better (address_of).
-// Such a storage is held weakly, and strongly by the calls that read it.
+// made from it must be protected before it is written. So the engine must know it; and its bytes count in
+// the budget. A block of its size takes their room in the pool, where it is neither read nor written, and
+// which the system may have back: what is in the pool and what is outside are together never more than
+// the budget. Contents are found by address_of. (What lies in an earlier pool has been counted with it.)
+// Such a storage is held weakly, and strongly by the calls that read it. That it has died is found out by
+// looking: before there are many more, and before memory counts as short.
 StorageRecord* Session::foreign_record_of(c10::StorageImpl& impl) {
   const Memory memory = memory_of(impl);
   if (StorageRecord* known = find_foreign(impl, memory.data)) return known;
@@ -123,17 +134,20 @@ StorageRecord* Session::foreign_record_of(c10::StorageImpl& impl) {
   record->foreign.emplace(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(&impl));
   record->address = memory.data;
   record->is_trusted = is_written_by_operators_only(impl, memory);
-  const BlockId block = engine_.allocate(kStandInBytes);
+  const Bytes room = is_in_any_pool(memory.data) ? 1 : record->bytes;
   try {
-    record->id = engine_.add_source(record->token(), record->bytes, block);
-  } catch (...) {
-    engine_.free(block);
-    throw;
+    record->id = engine_.add_foreign_source(record->token(), record->bytes, room);
+  } catch (const OutOfMemory&) {
+    if (!sweep_foreign()) throw;
+    record->id = engine_.add_foreign_source(record->token(), record->bytes, room);
   }
+  const BlockId block = record->block;
   StorageRecord* result = record.get();
+  const Bytes held = engine_.held_bytes();
   try {
-    engine_.export_storage(record->id);
     const std::scoped_lock lock(mutex_);
+    foreign_bytes_ += room;
+    peak_held_ = std::max(peak_held_, held);
     if (stand_ins_.size() <= block.index()) stand_ins_.resize(std::size_t{block.index()} + 1);
     // Another thread may have been first.
     if (foreign_.try_emplace(&impl, std::move(record)).second) {
@@ -176,18 +190,19 @@ void Session::release_foreign(std::unique_ptr<StorageRecord> record) noexcept {
   // what stands for it for the thing itself.
   if (is_read) {
     static_cast<void>(record.release());
-  } else {
+  } else if (stand_ins_[record->block.index()] == record.get()) {
     stand_ins_[record->block.index()] = nullptr;
   }
 }
 
 bool Session::is_sweep_due() const {
   const std::scoped_lock lock(mutex_);
-  return foreign_.size() >= sweep_at_;
+  constexpr Bytes kShare = 16;
+  return foreign_.size() >= sweep_at_ || foreign_bytes_ > pool_.bytes() / kShare;
 }
 
-// Those that have died. A call that reads one keeps it alive, so nobody reads these.
-void Session::sweep_foreign() {
+// Those that have died; true if there were any. A call that reads one keeps it alive, so nobody reads these.
+bool Session::sweep_foreign() {
   std::vector<std::unique_ptr<StorageRecord>> dead;
   {
     const std::scoped_lock lock(mutex_);
@@ -197,66 +212,19 @@ void Session::sweep_foreign() {
       it = is_dead ? foreign_.erase(it) : std::next(it);
     }
     sweep_at_ = 2 * foreign_.size() + 64;
+    foreign_bytes_ = 0;
   }
   for (auto& record : dead) release_foreign(std::move(record));
+  return !dead.empty();
 }
 
-// --- the end ---
-
-// Everything that lives on goes out into ordinary memory. One storage at a time, so that the pool is
-// large enough for each if it was for the program; what does not fit yet is tried again when others
-// have left. One that cannot be made again keeps nobody else from leaving.
-void Session::evacuate() {
-  std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> alive;
-  {
-    const std::scoped_lock lock(mutex_);
-    for (StorageRecord* it = first_; it != nullptr; it = it->next) {
-      if (!it->is_exported) alive.push_back(storage_of(*it));
-    }
-  }
-  std::vector<c10::intrusive_ptr<c10::StorageImpl>> leaving;
-  for (const auto& weak : alive) {
-    auto impl = weak.lock();
-    if (impl.defined()) leaving.push_back(std::move(impl));
-  }
-  // The list has the newest first: from the oldest on, less has to be made again.
-  std::reverse(leaving.begin(), leaving.end());
-  std::exception_ptr lost;
-  for (bool is_stuck = false; !leaving.empty() && !is_stuck;) {
-    std::vector<c10::intrusive_ptr<c10::StorageImpl>> left;
-    for (auto& impl : leaving) {
-      StorageRecord* record = memory_of(*impl).record;
-      if (record == nullptr) continue;
-      try {
-        engine_.make_resident(record->id);
-        move_out(*record);
-      } catch (const c10::OutOfMemoryError&) {
-        left.push_back(impl);
-      } catch (const OutOfMemory&) {
-        left.push_back(impl);
-      } catch (...) {
-        if (!lost) lost = std::current_exception();
-      }
-    }
-    is_stuck = left.size() == leaving.size();
-    leaving = std::move(left);
-  }
+void Session::release_all_foreign() noexcept {
   std::unordered_map<c10::StorageImpl*, std::unique_ptr<StorageRecord>> foreign;
   {
     const std::scoped_lock lock(mutex_);
     foreign.swap(foreign_);
   }
   for (auto& entry : foreign) release_foreign(std::move(entry.second));
-  if (lost) std::rethrow_exception(lost);
-  TORCH_CHECK_WITH(OutOfMemoryError, leaving.empty(), "coop: ", leaving.size(),
-                   " evicted tensors outlive the budget's scope and cannot be brought back in it");
-}
-
-void Session::move_out(StorageRecord& record) {
-  c10::DataPtr outside = plain_allocator().allocate(record.bytes);
-  std::memcpy(outside.get(), address_of(record.block), record.bytes);
-  leave_with(record, std::move(outside));
-  release(&record);
 }
 
 }  // namespace coop::plugin

@@ -65,18 +65,7 @@ void TorchWorld::replay(Token token, std::span<const BlockId> inputs, std::span<
   }
 
   torch::jit::Stack stack = call.rebuild_arguments(read, fresh);
-  {
-    const AmbienceGuard ambience(*call.ambience);
-    const ExpectedCost expected(call.cost);
-    std::optional<RandomStateGuard> random;
-    if (call.random) random.emplace(*call.random);
-    try {
-      call.op.redispatchBoxed(call.keys, &stack);
-    } catch (const c10::OutOfMemoryError&) {
-      // Our own, from the allocator: the engine knows what to do about it.
-      throw OutOfMemory(session_.last_out_of_memory());
-    }
-  }
+  run_again(call, stack);
 
   std::size_t position = 0;
   std::size_t next = 0;
@@ -96,6 +85,36 @@ void TorchWorld::replay(Token token, std::span<const BlockId> inputs, std::span<
   }
   check_contents(call, outputs);
   owned.hand_over();
+}
+
+void TorchWorld::run_again(const RecordedCall& call, torch::jit::Stack& stack) {
+  const std::uint64_t began = steady_clock_ns();
+  const AmbienceGuard ambience(*call.ambience);
+  const ExpectedCost expected(call.cost);
+  std::optional<RandomStateGuard> random;
+  if (call.random) random.emplace(*call.random);
+  this_thread.is_replaying = true;
+  try {
+    call.op.redispatchBoxed(call.keys, &stack);
+    this_thread.is_replaying = false;
+  } catch (const c10::OutOfMemoryError&) {
+    this_thread.is_replaying = false;
+    // Our own, from the allocator: the engine knows what to do about it.
+    throw OutOfMemory(session_.last_out_of_memory());
+  } catch (...) {
+    this_thread.is_replaying = false;
+    throw;
+  }
+  const std::uint64_t took = steady_clock_ns() - began;
+  const std::scoped_lock lock(recomputed_mutex_);
+  Recomputed& it = recomputed_[call.name()];
+  ++it.times;
+  it.ns += static_cast<std::int64_t>(took);
+}
+
+RecomputedByOperator TorchWorld::recomputed() const {
+  const std::scoped_lock lock(recomputed_mutex_);
+  return recomputed_;
 }
 
 // Better no number than a wrong one.
@@ -131,7 +150,12 @@ void TorchWorld::attach(Token storage, BlockId block) noexcept {
   StorageRecord& record = *StorageRecord::of(storage);
   if (std::exchange(record.was_evicted, false)) ++restorations_;
   record.block = block;
-  give_memory(record, session_.address_under_lock(block));
+  std::byte* memory = session_.engine().pool().address(block);
+  if (record.is_foreign) {
+    PoolMemory::discard(memory, session_.engine().pool().info(block).bytes);
+  } else {
+    give_memory(record, memory);
+  }
 }
 
 void TorchWorld::detach(Token storage) noexcept {
@@ -148,8 +172,11 @@ void TorchWorld::copy(BlockId from, BlockId to, Bytes bytes) {
 }
 
 void TorchWorld::relocate(const Token* storage, BlockId block, Bytes from, Bytes to, Bytes bytes) {
-  auto* source = static_cast<std::byte*>(session_.address_under_lock(block));
+  std::byte* source = session_.engine().pool().address(block);
   std::byte* target = source - (from - to);
+  if (storage != nullptr && StorageRecord::of(*storage)->is_foreign) {
+    return PoolMemory::discard(target, bytes);  // there is nothing of it here
+  }
   std::memmove(target, source, bytes);
   if (storage != nullptr) give_memory(*StorageRecord::of(*storage), target);
 }

@@ -4,12 +4,14 @@
 
 #include <atomic>
 #include <cstdint>
+#include <mutex>
 #include <span>
 
 #include "core/engine/engine.hpp"
 #include "core/engine/world.hpp"
 #include "plugin/checksum.hpp"
 #include "plugin/recorded_call.hpp"
+#include "plugin/snapshot.hpp"
 #include "plugin/storage_record.hpp"
 
 namespace coop::plugin {
@@ -35,8 +37,10 @@ class TorchWorld final : public World {
   [[nodiscard]] std::uint64_t bytes_evicted_once() const { return bytes_evicted_once_; }
   [[nodiscard]] std::uint64_t evictions() const { return evictions_; }
   [[nodiscard]] std::uint64_t restorations() const { return restorations_; }
+  [[nodiscard]] RecomputedByOperator recomputed() const;
 
  private:
+  void run_again(const RecordedCall& call, torch::jit::Stack& stack);
   void check_contents(const RecordedCall& call, std::span<const BlockId> outputs) const;
   void note_contents(const StorageRecord& record) noexcept;
 
@@ -45,6 +49,8 @@ class TorchWorld final : public World {
   std::atomic<std::uint64_t> evictions_ = 0;
   std::atomic<std::uint64_t> bytes_evicted_once_ = 0;
   std::atomic<std::uint64_t> restorations_ = 0;
+  mutable std::mutex recomputed_mutex_;
+  RecomputedByOperator recomputed_;
 };
 
 }  // namespace coop::plugin

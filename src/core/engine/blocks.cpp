@@ -16,7 +16,10 @@ BlockId Engine::take(Bytes bytes, double cost) {
   const Placement placement = is_cheap ? Placement::kCheap : Placement::kExpensive;
   const Request request{bytes, placement, now_};
   const auto planned = take_planned(request);
-  const BlockId block = planned ? *planned : take_or_end_orphans(request);
+  return pin_taken(planned ? *planned : take_or_end_orphans(request));
+}
+
+BlockId Engine::pin_taken(BlockId block) {
   if (block.index() >= value_of_.size()) {
     try {
       value_of_.resize(std::size_t{block.index()} + 1);
@@ -139,7 +142,10 @@ double Engine::cost_of(const Value& value) noexcept {
 void Engine::publish(ValueId id) noexcept {
   const Value& value = graph_.values()[id];
   if (value.is_source()) {
-    const bool is_exported = value.is_current && graph_.storages()[value.storage].is_source_forever;
+    // What has no contents in the pool can be moved at no cost.
+    const bool is_exported = value.is_current &&
+                             graph_.storages()[value.storage].is_source_forever &&
+                             !graph_.storages()[value.storage].is_elsewhere;
     pool_.set_tenure(value.block, is_exported ? Tenure::kStays : Tenure::kMovable);
   } else {
     pool_.set_evictable(value.block, asking_price(value), now_);
@@ -229,6 +235,9 @@ LargeBlock Engine::witness(BlockId block, const BlockInfo& info) const {
     found.holder = id ? Holder::kInput : Holder::kBeingMade;
   } else if (id && graph_.values()[id].is_orphan) {
     found.holder = Holder::kLineage;
+  } else if (id && graph_.values()[id].is_current &&
+             graph_.storages()[graph_.values()[id].storage].is_elsewhere) {
+    found.holder = Holder::kElsewhere;
   } else if (info.tenure == Tenure::kStays) {
     found.holder = Holder::kExported;
   }

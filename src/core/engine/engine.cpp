@@ -42,21 +42,6 @@ ValueId Engine::current_of(StorageId id) const {
 
 // --- the program's operators ---
 
-StorageId Engine::add_source(Token token, Bytes bytes, BlockId block) {
-  const Entry entry(*this);
-  if (!pool_.contains(block)) throw InvalidArgument("a Source needs a block of this pool");
-  graph_.reserve(1, 1, 0);
-  reserve_orphans(1);
-  const StorageId storage = graph_.add_storage(token);
-  graph_.storages()[storage].serial = ++storages_added_;
-  graph_.storages()[storage].is_from_outside = true;
-  place(graph_.add_source(storage, bytes, {}), block);
-  world_.attach(token, block);
-  pool_.unpin(block);
-  if (forecast_) forecast_->source_comes(use_of(storage));
-  return storage;
-}
-
 // Nothing to bring back, nothing to protect: what another thread runs again is of no concern.
 bool Engine::can_begin_at_once(std::span<const StorageId> reads,
                                std::span<const Write> writes) const {

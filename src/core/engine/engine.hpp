@@ -114,6 +114,8 @@ class Engine final : private BlockOwner, private GraphListener {
 
   // Contents that come from outside: a parameter, a batch. The block is from allocate().
   StorageId add_source(Token token, Bytes bytes, BlockId block);
+  // Contents that lie elsewhere; `room` of their bytes count here: a block that is neither read nor written.
+  StorageId add_foreign_source(Token token, Bytes bytes, Bytes room);
 
   RunningCall begin_call(std::span<const StorageId> reads, std::span<const Write> writes);
   // The new storages, in the order of result.outputs. If it throws (InvalidArgument, bad_alloc), nothing
@@ -133,6 +135,8 @@ class Engine final : private BlockOwner, private GraphListener {
   // Resident, and a Source: what it was made from is no longer needed for it. For contents that are going
   // to stay, like a gradient that has been accumulated.
   void end_lineage(StorageId storage);
+  // The same, and in its place until it is released.
+  void keep_in_place(StorageId storage);
   // Resident, in its place, and a Source from now on, until it is released. For contents that are seen from
   // outside, and may be written there.
   void export_storage(StorageId storage);
@@ -140,6 +144,8 @@ class Engine final : private BlockOwner, private GraphListener {
   void make_resident(StorageId storage);
   // Evicts everything that may be evicted.
   void evict_all();
+  // Moves everything that may be moved to the left end.
+  void compact();
 
   [[nodiscard]] bool is_resident(StorageId id) const;
   // Where a block is; good while it is pinned.
@@ -181,7 +187,9 @@ class Engine final : private BlockOwner, private GraphListener {
   void reserve_forgotten();
 
   // Blocks and what they hold (blocks.cpp)
+  StorageId add_storage(Token token, Bytes bytes, BlockId block, bool is_elsewhere);
   BlockId take(Bytes bytes, double cost = 0);
+  BlockId pin_taken(BlockId block);
   BlockId take_or_end_orphans(const Request& request);
   void give_back(BlockId block) noexcept;
   void pin(BlockId block, std::vector<BlockId>& pins);

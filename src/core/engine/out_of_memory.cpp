@@ -43,6 +43,8 @@ std::string_view describe(Holder holder) {
       return "whose address is known outside";
     case Holder::kSmall:
       return "of small tensors";
+    case Holder::kElsewhere:
+      return "for tensors from outside, which count as well";
   }
   return "";
 }
@@ -107,6 +109,6 @@ MemoryReport report_memory(const Pool& pool, Bytes requested, const BlockWitness
 }
 
 OutOfMemory::OutOfMemory(const MemoryReport& report, const std::string& why)
-    : Error(describe(report) + (why.empty() ? "" : " " + why)), report_(report) {}
+    : Error(describe(report) + (why.empty() ? "" : " " + why)), report_(report), why_(why) {}
 
 }  // namespace coop

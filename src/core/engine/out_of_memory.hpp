@@ -23,8 +23,9 @@ enum class Holder : std::uint8_t {
   kLineage,    // cannot be made again, and is only there for what is made from it
   kExported,   // somebody outside knows its address
   kSmall,      // slabs of small blocks
+  kElsewhere,  // room for contents that are outside the pool
 };
-inline constexpr std::size_t kHolders = 7;
+inline constexpr std::size_t kHolders = 8;
 [[nodiscard]] std::string_view describe(Holder holder);
 
 struct Holding {
@@ -78,9 +79,11 @@ class OutOfMemory : public Error {
   // `why`: what else there is to say.
   explicit OutOfMemory(const MemoryReport& report, const std::string& why = {});
   [[nodiscard]] const MemoryReport& report() const { return report_; }
+  [[nodiscard]] const std::string& why() const { return why_; }
 
  private:
   MemoryReport report_;
+  std::string why_;
 };
 
 }  // namespace coop

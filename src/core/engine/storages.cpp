@@ -2,10 +2,45 @@
 #include <algorithm>
 
 #include "core/base/check.hpp"
+#include "core/base/errors.hpp"
 #include "core/engine/engine.hpp"
 #include "core/engine/entry.hpp"
 
 namespace coop {
+
+StorageId Engine::add_source(Token token, Bytes bytes, BlockId block) {
+  const Entry entry(*this);
+  if (!pool_.contains(block)) throw InvalidArgument("a Source needs a block of this pool");
+  return add_storage(token, bytes, block, /*is_elsewhere=*/false);
+}
+
+StorageId Engine::add_foreign_source(Token token, Bytes bytes, Bytes room) {
+  const Entry entry(*this);
+  const BlockId block =
+      pin_taken(take_or_end_orphans({std::max<Bytes>(room, 1), Placement::kLongLived, now_}));
+  try {
+    return add_storage(token, bytes, block, /*is_elsewhere=*/true);
+  } catch (...) {
+    give_back(block);
+    throw;
+  }
+}
+
+// It throws before anything has changed, or not at all.
+StorageId Engine::add_storage(Token token, Bytes bytes, BlockId block, bool is_elsewhere) {
+  graph_.reserve(1, 1, 0);
+  reserve_orphans(1);
+  const StorageId storage = graph_.add_storage(token);
+  graph_.storages()[storage].serial = ++storages_added_;
+  graph_.storages()[storage].is_from_outside = true;
+  graph_.storages()[storage].is_elsewhere = is_elsewhere;
+  graph_.storages()[storage].is_source_forever = is_elsewhere;
+  place(graph_.add_source(storage, bytes, {}), block);
+  world_.attach(token, block);
+  pool_.unpin(block);
+  if (forecast_) forecast_->source_comes(use_of(storage));
+  return storage;
+}
 
 BlockId Engine::allocate(Bytes bytes, double cost) {
   const Entry entry(*this);
@@ -61,6 +96,13 @@ void Engine::end_lineage(StorageId storage) {
   make_sources({&value, 1});
 }
 
+void Engine::keep_in_place(StorageId storage) {
+  end_lineage(storage);
+  const Entry entry(*this);
+  graph_.storages()[storage].is_source_forever = true;
+  publish(current_of(storage));
+}
+
 // Whoever knows the address may write there, now or later, without telling us: as if an operator of which
 // we know nothing had written it. So what was made from it before is protected as for any write.
 void Engine::export_storage(StorageId storage) {
@@ -87,6 +129,12 @@ void Engine::evict_all() {
     evict(victim);
     static_cast<void>(pool_.free(victim));
   }
+}
+
+void Engine::compact() {
+  Entry entry(*this);
+  entry.wait_for_replay();
+  evicting_.move_all_left();
 }
 
 bool Engine::is_resident(StorageId id) const {

@@ -50,6 +50,7 @@ struct Storage {
   ValueId current;
   bool is_source_forever = false;  // whatever is written here cannot be made again
   bool is_from_outside = false;    // no Call made it
+  bool is_elsewhere = false;  // its contents are not in the pool: its block only takes their room
   // For the forecast: a number that no other storage has, and the Call that wrote it last.
   std::uint64_t serial = 0;
   std::uint64_t written_at = 0;

@@ -270,5 +270,5 @@ def test_a_budget_inside_a_budget_is_refused():
         with pytest.raises(RuntimeError, match="inside"), _plugin.budget(MIB):
             pass
         assert torch.ones(3).sum().item() == 3
-    with pytest.raises(RuntimeError, match="positive"), _plugin.budget(0):
+    with pytest.raises(ValueError, match="positive"), _plugin.budget(0):
         pass

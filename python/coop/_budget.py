@@ -1,0 +1,120 @@
+"""A budget: a number of bytes for everything that happens inside."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import wraps
+from types import TracebackType
+from typing import ParamSpec, TypeVar
+
+import torch
+
+from coop import _plugin
+from coop._raw_access import raw_access_is_seen
+from coop._threads import threads_inherit
+
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
+
+_SMALL_LIMIT = 64 << 10  # tensors of up to this many bytes are never evicted
+
+
+class budget:  # noqa: N801: used like a function
+    """Run what is inside in this many bytes, what was there before included.
+
+        with coop.budget("8GiB"):
+            train()
+
+        @coop.budget("50%")
+        def train_step(batch): ...
+
+    size: "8GiB", "512MB", "50%" of the device's memory, or a number of bytes.
+    device: which memory; the CPU's is the only one yet.
+    policy: what decides which tensors go.
+    stress: after every operator, evict all that may be evicted. Slow; turns any program into a test.
+    verify: compare every byte of what is recomputed with what was evicted, not only a sample.
+
+    Wrong arguments are refused here, before anything begins. One device has one budget at a time.
+    """
+
+    def __init__(
+        self,
+        size: int | str,
+        *,
+        device: torch.device | str | None = None,
+        policy: str = "coop",
+        stress: bool = False,
+        verify: bool = False,
+    ) -> None:
+        _check_device(device)
+        _plugin.load()
+        self.bytes: int = torch.ops.coop.size_of_budget(_as_text(size))
+        torch.ops.coop.check_policy(policy)
+        self.policy = policy
+        self.stress = bool(stress)
+        self.verify = bool(verify)
+        self._small_limit = _SMALL_LIMIT
+        self._scope: ExitStack | None = None
+
+    def __enter__(self) -> budget:
+        _plugin.prove()
+        torch.ops.coop.enter(
+            self.bytes, self.stress, self.verify, self._small_limit, self.policy
+        )
+        with ExitStack() as stack:
+            stack.callback(torch.ops.coop.leave)
+            stack.enter_context(raw_access_is_seen())
+            stack.enter_context(threads_inherit())
+            self._scope = stack.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        assert self._scope is not None
+        scope, self._scope = self._scope, None
+        scope.close()
+
+    def __call__(self, function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
+        @wraps(function)
+        def inside(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:
+            with self:
+                return function(*args, **kwargs)
+
+        return inside
+
+    def __repr__(self) -> str:
+        return f"coop.budget({self.bytes}, policy={self.policy!r})"
+
+
+def _as_text(size: int | str) -> str:
+    if isinstance(size, str):
+        return size
+    try:
+        if isinstance(size, bool):
+            raise TypeError
+        number = operator.index(size)
+    except TypeError:
+        raise TypeError(
+            f"coop: a budget is a whole number of bytes or a text like '8GiB', '512MB' or '50%', "
+            f"not {size!r}"
+        ) from None
+    if number <= 0:
+        raise ValueError(f"coop: a budget is a positive number of bytes, not {number}")
+    return str(number)
+
+
+def _check_device(device: torch.device | str | None) -> None:
+    if device is None:
+        return
+    try:
+        kind = torch.device(device).type
+    except (RuntimeError, TypeError) as error:
+        raise ValueError(f"coop: there is no device {device!r}; there is 'cpu'") from error
+    if kind != "cpu":
+        raise ValueError(f"coop: budgets are for 'cpu' so far; {kind!r} is not there yet")

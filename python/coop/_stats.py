@@ -1,0 +1,96 @@
+"""What happened inside a budget, in numbers."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+import torch
+
+from coop import _plugin
+from coop._text import as_bytes, as_time, table
+
+_MOST_SHOWN = 8
+
+
+@dataclass(frozen=True)
+class Recomputed:
+    """How often an operator was run again, and how long that took."""
+
+    op: str
+    times: int
+    ns: int
+
+
+@dataclass(frozen=True)
+class Stats:
+    """Counters of one scope of a budget. Bytes are of the budget: what lies outside the pool too."""
+
+    budget_bytes: int
+    used_bytes: int
+    peak_bytes: int
+    operators: int
+    evictions: int
+    recomputations: int
+    recomputing_ns: int
+    searches: int
+    fragmentation: float
+    """Of the budget, free when an allocation that had to evict was served: the mean."""
+    held_by_lineage_bytes: int
+    """In tensors that the program dropped, and that others would be recomputed from."""
+    made_bytes: int
+    """By operators; of those, what could not be evicted, by why:"""
+    tainted_bytes: dict[str, int]
+    by_op: tuple[Recomputed, ...]
+    """The longest first."""
+
+    def as_dict(self) -> dict[str, object]:
+        return asdict(self)
+
+    def __str__(self) -> str:
+        rows = [
+            ("budget", as_bytes(self.budget_bytes)),
+            ("used", as_bytes(self.used_bytes)),
+            ("peak", as_bytes(self.peak_bytes)),
+            ("operators", f"{self.operators:,}"),
+            ("evictions", f"{self.evictions:,}"),
+            ("recomputations", f"{self.recomputations:,}"),
+            ("time recomputing", as_time(self.recomputing_ns)),
+            ("searches", f"{self.searches:,}"),
+            ("fragmentation", f"{self.fragmentation:.1%}"),
+            ("held by lineage", as_bytes(self.held_by_lineage_bytes)),
+        ]
+        text = table(rows)
+        tainted = sorted(self.tainted_bytes.items(), key=lambda each: -each[1])
+        if tainted:
+            rows = [("  " + why, as_bytes(nbytes)) for why, nbytes in tainted]
+            text += f"\nmade, {as_bytes(self.made_bytes)}; never evicted, by why\n{table(rows)}"
+        if self.by_op:
+            shown = self.by_op[:_MOST_SHOWN]
+            rows = [("  " + each.op, f"{each.times:,}", as_time(each.ns)) for each in shown]
+            text += f"\nrecomputed, by operator\n{table(rows)}"
+        return text
+
+
+def stats() -> Stats:
+    """Counters of the budget that is in force, or of the last one."""
+    _plugin.load()
+    counters = torch.ops.coop.stats()
+    times, ns = torch.ops.coop.recomputed_by_operator()
+    by_op = [Recomputed(op, times[op], ns[op]) for op in times]
+    made = torch.ops.coop.made_bytes()
+    elsewhere = counters["budget_bytes"] - counters["pool_bytes"]
+    return Stats(
+        budget_bytes=counters["budget_bytes"],
+        used_bytes=counters["held_bytes"] + elsewhere,
+        peak_bytes=counters["peak_held_bytes"] + elsewhere,
+        operators=counters["operators"],
+        evictions=counters["evictions"],
+        recomputations=counters["replays"],
+        recomputing_ns=sum(each.ns for each in by_op),
+        searches=counters["searches"],
+        fragmentation=torch.ops.coop.fragmentation(),
+        held_by_lineage_bytes=counters["held_by_lineage"],
+        made_bytes=sum(made.values()),
+        tainted_bytes={why: n for why, n in made.items() if n > 0 and why != "none"},
+        by_op=tuple(sorted(by_op, key=lambda each: -each.ns)),
+    )

@@ -1,0 +1,76 @@
+#include "plugin/last_out_of_memory.hpp"
+
+#include <mutex>
+#include <utility>
+
+#include "plugin/session.hpp"
+
+namespace coop::plugin {
+namespace {
+
+std::mutex mutex;
+std::optional<LastOutOfMemory>& last() {
+  static auto& it = *new std::optional<LastOutOfMemory>;
+  return it;
+}
+
+LastOutOfMemory facts_of(const MemoryReport& report) {
+  LastOutOfMemory facts{.report = report, .budget = report.pool};
+  if (this_thread.running != nullptr) facts.op = toString(this_thread.running->operator_name());
+  if (const Session* session = Session::active()) facts.budget = session->options().budget;
+  if (report.smallest_budget != 0) {
+    facts.enough_budget = facts.budget + (report.smallest_budget - report.pool);
+  }
+  return facts;
+}
+
+std::string held_text(const MemoryReport& report) {
+  std::string text = format_bytes(report.free) + " free";
+  for (std::size_t i = 0; i < kHolders; ++i) {
+    const Holding& held = report.held[i];
+    if (held.blocks == 0) continue;
+    text += ", " + format_bytes(held.bytes) + " in " + std::to_string(held.blocks) +
+            (held.blocks == 1 ? " block " : " blocks ") +
+            std::string(describe(static_cast<Holder>(i)));
+  }
+  return text;
+}
+
+std::string advice_for(const LastOutOfMemory& facts) {
+  const MemoryReport& report = facts.report;
+  std::string text = "coop: out of memory: ";
+  text += facts.op.empty() ? "a request for " : facts.op + " asked for ";
+  text += format_bytes(report.requested) + ", and at most " + format_bytes(report.largest_room) +
+          " of the budget of " + format_bytes(facts.budget) + " can be made free in one piece.\n" +
+          "It has " + held_text(report) + ".\n";
+  if (facts.enough_budget > facts.budget) {
+    // Rounded up, so that what is advised is enough.
+    constexpr Bytes kMiB = Bytes{1} << 20U;
+    const Bytes rounded = (facts.enough_budget + kMiB - 1) / kMiB;
+    text += "A budget of " + std::to_string(rounded) +
+            " MiB would serve this request: coop.budget(\"" + std::to_string(rounded) + "MiB\"). ";
+  }
+  text += "Otherwise a smaller batch helps, and dropping tensors that cannot be recomputed.";
+  return text + " coop.last_oom() has these facts.";
+}
+
+}  // namespace
+
+std::optional<LastOutOfMemory> last_out_of_memory() {
+  const std::scoped_lock lock(mutex);
+  return last();
+}
+
+void raise_out_of_memory(const OutOfMemory& error) {
+  // Of what the engine sees to itself the program is not told.
+  TORCH_CHECK_WITH(OutOfMemoryError, !this_thread.is_replaying, error.what());
+  LastOutOfMemory facts = facts_of(error.report());
+  const std::string text = advice_for(facts) + (error.why().empty() ? "" : "\n" + error.why());
+  {
+    const std::scoped_lock lock(mutex);
+    last() = std::move(facts);
+  }
+  TORCH_CHECK_WITH(OutOfMemoryError, false, text);
+}
+
+}  // namespace coop::plugin

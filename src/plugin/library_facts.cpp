@@ -1,0 +1,79 @@
+// What Python may ask about: functions of torch.ops.coop.
+#include <string>
+#include <tuple>
+
+#include <torch/library.h>
+
+#include "plugin/last_out_of_memory.hpp"
+#include "plugin/session.hpp"
+
+namespace coop::plugin {
+namespace {
+
+using Numbers = c10::Dict<std::string, std::int64_t>;
+
+Numbers stats() {
+  const Snapshot snapshot = Session::snapshot();
+  Numbers result;
+  for (const auto& [name, value] : snapshot.totals) result.insert(name, value);
+  for (const auto& [name, value] : snapshot.state) result.insert(name, value);
+  return result;
+}
+
+// Bytes that operators made in the pool, by why they can never be evicted; "none": they can.
+Numbers made_bytes() {
+  Numbers result;
+  for (const auto& [why, bytes] : Session::snapshot().made) result.insert(why, bytes);
+  return result;
+}
+
+double fragmentation() { return Session::snapshot().evictions.fragmentation(); }
+
+std::tuple<Numbers, Numbers> recomputed_by_operator() {
+  Numbers times;
+  Numbers ns;
+  for (const auto& [name, each] : Session::snapshot().by_operator) {
+    times.insert(name, each.times);
+    ns.insert(name, each.ns);
+  }
+  return {times, ns};
+}
+
+// The operator, the facts, and bytes and blocks by what holds them; no facts if there are none.
+std::tuple<std::string, Numbers, Numbers, Numbers> last_oom() {
+  Numbers facts;
+  Numbers bytes;
+  Numbers blocks;
+  const auto last = last_out_of_memory();
+  if (!last) return {"", facts, bytes, blocks};
+  const auto put = [](Numbers& where, const std::string& name, auto value) {
+    where.insert(name, static_cast<std::int64_t>(value));
+  };
+  put(facts, "asked_bytes", last->report.requested);
+  put(facts, "budget_bytes", last->budget);
+  put(facts, "free_bytes", last->report.free);
+  put(facts, "largest_window_bytes", last->report.largest_room);
+  put(facts, "smallest_budget_bytes", last->enough_budget);
+  for (std::size_t i = 0; i < kHolders; ++i) {
+    const Holding& held = last->report.held[i];
+    if (held.blocks == 0) continue;
+    const std::string who(describe(static_cast<Holder>(i)));
+    put(bytes, who, held.bytes);
+    put(blocks, who, held.blocks);
+  }
+  return {last->op, facts, bytes, blocks};
+}
+
+TORCH_LIBRARY_FRAGMENT(coop, library) {
+  library.def("stats() -> Dict(str, int)", &stats);
+  library.def("made_bytes() -> Dict(str, int)", &made_bytes);
+  library.def("fragmentation() -> float", &fragmentation);
+  library.def("recomputed_by_operator() -> (Dict(str, int) times, Dict(str, int) ns)",
+              &recomputed_by_operator);
+  library.def(
+      "last_oom() -> (str op, Dict(str, int) facts, Dict(str, int) bytes, Dict(str, int) blocks)",
+      &last_oom);
+}
+
+}  // namespace
+}  // namespace coop::plugin

@@ -1,0 +1,227 @@
+// The life of a session: it begins, ends, goes on, and dies with the last that lives in it.
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <thread>
+#include <utility>
+
+#include <pthread.h>
+
+#include "plugin/cpu_allocator.hpp"
+#include "plugin/dispatch_key.hpp"
+#include "plugin/session.hpp"
+
+namespace coop::plugin {
+namespace {
+
+std::atomic<Session*> active_session = nullptr;
+// Set in a forked child: it has the key and the tables, but the pool is the parent's.
+std::atomic<bool> is_forked = false;
+
+// The active one, and those that something still lives in.
+std::mutex sessions_mutex;
+std::vector<std::shared_ptr<Session>>& sessions() {
+  static auto& all = *new std::vector<std::shared_ptr<Session>>;  // storages may outlive main()
+  return all;
+}
+
+// Threads with a CurrentSession; and whether the session waits for them to end.
+std::atomic<std::uint32_t> threads_inside = 0;
+std::atomic<bool> is_ending = false;
+
+// A fork copies the lock as it is, but not the thread that holds it.
+bool watch_forks() {
+  const auto lock = [] { sessions_mutex.lock(); };
+  const auto unlock = [] { sessions_mutex.unlock(); };
+  const auto unlock_in_child = [] {
+    is_forked.store(true);
+    sessions_mutex.unlock();
+  };
+  return pthread_atfork(lock, unlock, unlock_in_child) == 0;
+}
+
+// Of the scope that ended last.
+Snapshot& last_snapshot() {
+  static auto& last = *new Snapshot;
+  return last;
+}
+
+std::shared_ptr<Session> take_pool(const SessionOptions& options, Bytes held) {
+  TORCH_CHECK_VALUE(options.budget > held, "coop: a budget of ", format_bytes(options.budget),
+                    " is below what is held: tensors of an earlier budget still have ",
+                    format_bytes(held), ". Drop them first, or ask for more.");
+  try {
+    return std::make_shared<Session>(options, options.budget - held);
+  } catch (const std::bad_alloc&) {
+    TORCH_CHECK_WITH(OutOfMemoryError, false, "coop: the system does not have ",
+                     format_bytes(options.budget - held), " for a pool");
+  } catch (const Error& error) {
+    TORCH_CHECK_VALUE(false, "coop: ", error.what());
+  }
+}
+
+}  // namespace
+
+Session* Session::active() {
+  return is_forked.load(std::memory_order_relaxed) ? nullptr
+                                                   : active_session.load(std::memory_order_acquire);
+}
+
+bool Session::is_in_forked_child() { return is_forked.load(std::memory_order_relaxed); }
+
+Session* Session::current() { return is_thread_in_scope() ? active() : nullptr; }
+
+void Session::begin(const SessionOptions& options) {
+  static std::mutex one_at_a_time;
+  const std::scoped_lock beginning(one_at_a_time);
+  TORCH_CHECK(active_session == nullptr,
+              "coop: a budget inside a budget: this device has one already, of ",
+              format_bytes(active_session.load()->options().budget),
+              ", which stays in force. One device has one budget at a time.");
+  static const bool kWatchesForks = watch_forks();
+  TORCH_CHECK(kWatchesForks && !is_forked, "coop: no budget in a forked process");
+  install_cpu_allocator();
+  reap();
+  std::shared_ptr<Session> session = find_over(options);
+  if (session) {
+    session->resume();
+  } else {
+    session = take_pool(options, held_in_pools());
+    const std::scoped_lock lock(sessions_mutex);
+    sessions().push_back(session);
+  }
+  active_session = session.get();
+}
+
+// One that is over, with a pool in which something lives, and that fits.
+std::shared_ptr<Session> Session::find_over(const SessionOptions& options) {
+  const Bytes held = held_in_pools();
+  const std::scoped_lock lock(sessions_mutex);
+  for (const std::shared_ptr<Session>& it : sessions()) {
+    const Bytes others = held - it->engine_.held_bytes();
+    if (it->options_ == options && others + it->pool_.bytes() <= options.budget) return it;
+  }
+  return nullptr;
+}
+
+Bytes Session::held_in_pools() {
+  const std::scoped_lock lock(sessions_mutex);
+  Bytes held = 0;
+  for (const std::shared_ptr<Session>& it : sessions()) held += it->engine_.held_bytes();
+  return held;
+}
+
+// Between the scopes anyone may have asked for an array of numpy's.
+void Session::resume() {
+  for (const auto& impl : living()) {
+    StorageRecord* record = memory_of(*impl).record;
+    if (record != nullptr && !impl->resizable()) record->is_trusted = false;
+  }
+  before_ = Snapshot::of(*this);
+  const Bytes held = engine_.held_bytes();
+  const std::scoped_lock lock(mutex_);
+  peak_held_ = held;
+}
+
+void Session::end() {
+  Session* session = active();
+  TORCH_CHECK(session != nullptr, "coop: there is no budget to end");
+  TORCH_CHECK(this_thread.sessions == 0, "coop: a budget cannot end inside an operator");
+  is_ending = true;
+  while (threads_inside > 0) std::this_thread::yield();
+  const auto is_over = [&] {
+    last_snapshot() = Snapshot::of(*session).since(session->before_);
+    active_session = nullptr;
+    is_ending = false;
+  };
+  // Whatever happens, the scope is over.
+  try {
+    with_torch_errors([&] { session->settle(); });
+  } catch (...) {
+    is_over();
+    throw;
+  }
+  is_over();
+  reap();
+}
+
+Snapshot Session::snapshot() {
+  const CurrentSession session(CurrentSession::Whose::kAnybodys);
+  if (session) return Snapshot::of(*session).since(session->before_);
+  TORCH_CHECK(!last_snapshot().state.empty(), "coop: there has been no budget yet to count in");
+  return last_snapshot();
+}
+
+CurrentSession::CurrentSession(Whose whose) {
+  if (whose == Whose::kThisThreads && !is_thread_in_scope()) return;
+  // Inside an operator the thread is inside already, and must not wait for itself.
+  const bool is_outermost = this_thread.sessions == 0;
+  while (is_outermost) {
+    ++threads_inside;
+    if (!is_ending) break;
+    --threads_inside;
+    while (is_ending) std::this_thread::yield();
+  }
+  ++this_thread.sessions;
+  session_ = Session::active();
+  if (session_ == nullptr) {
+    --this_thread.sessions;
+    if (is_outermost) --threads_inside;
+  }
+}
+
+CurrentSession::~CurrentSession() {
+  if (session_ != nullptr && --this_thread.sessions == 0) --threads_inside;
+}
+
+// Sessions that are over, and in which nothing lives any more.
+void Session::reap() {
+  std::vector<std::shared_ptr<Session>> dead;
+  const std::scoped_lock lock(sessions_mutex);
+  std::erase_if(sessions(), [&](std::shared_ptr<Session>& it) {
+    const bool is_dead = it.get() != active_session && it->is_empty();
+    if (is_dead) dead.push_back(std::move(it));
+    return is_dead;
+  });
+}
+
+// The last that lived in it may just have gone.
+void Session::reap_if_over() noexcept {
+  if (this == active_session || !is_empty()) return;
+  try {
+    reap();
+  } catch (const std::bad_alloc&) {
+    return;  // with the next one
+  }
+}
+
+bool Session::is_empty() {
+  const std::scoped_lock lock(mutex_);
+  return first_ == nullptr && raw_.empty();
+}
+
+bool Session::free_anywhere(void* data) noexcept {
+  std::shared_ptr<Session> owner;
+  {
+    const std::scoped_lock lock(sessions_mutex);
+    const auto found = std::find_if(sessions().begin(), sessions().end(), [&](const auto& session) {
+      return session->memory_.contains(data);
+    });
+    if (found == sessions().end()) return false;
+    owner = *found;
+  }
+  if (is_forked) return true;  // the parent's
+  owner->free_raw(data);
+  owner->reap_if_over();
+  return true;
+}
+
+bool Session::is_in_any_pool(const void* data) {
+  const std::scoped_lock lock(sessions_mutex);
+  return std::any_of(sessions().begin(), sessions().end(),
+                     [&](const auto& session) { return session->memory_.contains(data); });
+}
+
+}  // namespace coop::plugin
