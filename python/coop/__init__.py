@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from coop._budget import budget
     from coop._out_of_memory import Holding, OutOfMemoryFacts, last_oom
     from coop._pinning import pin
+    from coop._registering import UnknownOperatorWarning, register
     from coop._stats import Recomputed, Stats, stats
 
 __version__ = "0.1.0"
@@ -29,9 +30,11 @@ __all__ = [
     "OutOfMemoryFacts",
     "Recomputed",
     "Stats",
+    "UnknownOperatorWarning",
     "budget",
     "last_oom",
     "pin",
+    "register",
     "stats",
 ]
 
@@ -41,9 +44,11 @@ _MODULES = {
     "OutOfMemoryFacts": "coop._out_of_memory",
     "Recomputed": "coop._stats",
     "Stats": "coop._stats",
+    "UnknownOperatorWarning": "coop._registering",
     "budget": "coop._budget",
     "last_oom": "coop._out_of_memory",
     "pin": "coop._pinning",
+    "register": "coop._registering",
     "stats": "coop._stats",
 }
 

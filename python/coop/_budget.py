@@ -21,7 +21,7 @@ _Result = TypeVar("_Result")
 _SMALL_LIMIT = 64 << 10  # tensors of up to this many bytes are never evicted
 
 
-class budget:  # noqa: N801: used like a function
+class budget:  # noqa: N801
     """Run what is inside in this many bytes, what was there before included.
 
         with coop.budget("8GiB"):
@@ -33,7 +33,7 @@ class budget:  # noqa: N801: used like a function
     size: "8GiB", "512MB", "50%" of the device's memory, or a number of bytes.
     device: which memory; the CPU's is the only one yet.
     policy: what decides which tensors go.
-    stress: after every operator, evict all that may be evicted. Slow; turns any program into a test.
+    stress: after every operator, evict all that may be evicted. Any program is a test then.
     verify: compare every byte of what is recomputed with what was evicted, not only a sample.
 
     Wrong arguments are refused here, before anything begins. One device has one budget at a time.
@@ -59,10 +59,8 @@ class budget:  # noqa: N801: used like a function
         self._scope: ExitStack | None = None
 
     def __enter__(self) -> budget:
-        _plugin.prove()
-        torch.ops.coop.enter(
-            self.bytes, self.stress, self.verify, self._small_limit, self.policy
-        )
+        _plugin.start()
+        torch.ops.coop.enter(self.bytes, self.stress, self.verify, self._small_limit, self.policy)
         with ExitStack() as stack:
             stack.callback(torch.ops.coop.leave)
             stack.enter_context(raw_access_is_seen())

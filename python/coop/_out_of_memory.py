@@ -61,6 +61,4 @@ def last_oom() -> OutOfMemoryFacts | None:
     if not facts:
         return None
     held = [Holding(what, nbytes[what], blocks[what]) for what in nbytes]
-    return OutOfMemoryFacts(
-        op=op, held=tuple(sorted(held, key=lambda each: -each.bytes)), **facts
-    )
+    return OutOfMemoryFacts(op=op, held=tuple(sorted(held, key=lambda each: -each.bytes)), **facts)

@@ -17,10 +17,14 @@ _OLDEST, _NEWEST = (2, 11), (2, 15)
 def load() -> None:
     """Load the native library: from beside this file, or from where COOP_PLUGIN says."""
     check_version(torch.__version__)
-    path = Path(os.environ.get("COOP_PLUGIN", Path(__file__).with_name(_LIBRARY)))
-    if not path.exists():
+    path = library_path()
+    if not Path(path).exists():
         raise RuntimeError(f"coop: its native library is not at {path}; `make build` makes it")
     torch.ops.load_library(path)
+
+
+def library_path() -> str:
+    return os.environ.get("COOP_PLUGIN", str(Path(__file__).with_name(_LIBRARY)))
 
 
 def check_version(version: str) -> None:
@@ -34,8 +38,15 @@ def check_version(version: str) -> None:
 
 
 @cache
-def prove() -> None:
-    """Throw if not every operator is seen: nothing begins then."""
+def start() -> None:
+    """Before the first budget. Throws if not every operator is seen: nothing begins then."""
+    from coop._registering import enable_warnings
+    from coop._self_test import self_test
+
+    load()
+    torch.ops.coop.prove()
+    self_test()
+    enable_warnings()
 
 
 def budget(

@@ -23,7 +23,7 @@ class Recomputed:
 
 @dataclass(frozen=True)
 class Stats:
-    """Counters of one scope of a budget. Bytes are of the budget: what lies outside the pool too."""
+    """Counters of one scope of a budget. What lies outside the pool is counted as well."""
 
     budget_bytes: int
     used_bytes: int

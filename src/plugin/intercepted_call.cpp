@@ -5,6 +5,7 @@
 
 #include "plugin/dispatch_key.hpp"
 #include "plugin/gradients.hpp"
+#include "plugin/registered_operators.hpp"
 #include "plugin/tensor_parts.hpp"
 
 namespace coop::plugin {
@@ -74,6 +75,7 @@ void InterceptedCall::run() {
   }
   let_go();
   if (this_thread.unknown_depth == 0) session_.between_operators();
+  if (facts_.kind == OperatorFacts::Kind::kUnknown) warn_of_unknown(op_, kept_bytes_);
 }
 
 // --- before ---
@@ -236,6 +238,7 @@ void InterceptedCall::redispatch() {
     return;
   }
   const c10::impl::ExcludeDispatchKeyGuard once(kOurKeys);
+  const InsideRegistered inside(facts_.is_registered);
   if (recorded_) recorded_->ambience = Ambience::shared_of_this_thread();
   op_.redispatchBoxed(below_, &stack_);
 }
@@ -335,7 +338,9 @@ void InterceptedCall::finish(double cost) {
 
   // What code or objects that we cannot look into have had in their hands is not to be relied on.
   if (is_opaque_ || has_closed_results_) {
+    for (const NewOutput& made : outputs) kept_bytes_ += made.bytes;
     for (const Use& use : uses_) {
+      if (use.record->is_trusted && !use.record->is_foreign) kept_bytes_ += use.record->bytes;
       use.record->is_trusted = false;
       const bool is_held = has_closed_results_ && use.record->impl != nullptr;
       if (is_held && !use.record->is_foreign) session_.export_storage(*use.impl);

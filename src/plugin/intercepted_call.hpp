@@ -68,6 +68,8 @@ class InterceptedCall {
   bool has_strange_results_ = false;
   bool has_closed_results_ = false;  // which we cannot look into: they may hold any argument
 
+  std::size_t kept_bytes_ = 0;  // since nothing is known of the operator
+
   c10::SmallVector<Use, 6> uses_;
   Taint taint_ = Taint::kNone;  // why nothing is recorded of it
   std::optional<RandomState> random_;

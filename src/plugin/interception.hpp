@@ -2,6 +2,9 @@
 
 // Between the program and PyTorch's kernels: every operator of a thread in scope comes through here.
 
+#include <string>
+#include <vector>
+
 #include <ATen/core/dispatch/Dispatcher.h>
 
 namespace coop::plugin {
@@ -12,6 +15,10 @@ void intercept(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::j
 // Makes us see the operators that Python code calls while it handles one, where PyTorch switches our key
 // off for it.
 void intercept_below_python();
+
+// Between these the thread's operators are seen, with or without a budget; the end tells their names.
+void begin_watching();
+std::vector<std::string> end_watching();
 
 // Runs a few operators, forward and backward, and throws if they do not all come through here, once
 // each. PyTorch promises nobody this key.

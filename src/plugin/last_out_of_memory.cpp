@@ -36,22 +36,27 @@ std::string held_text(const MemoryReport& report) {
   return text;
 }
 
-std::string advice_for(const LastOutOfMemory& facts) {
+std::string advice_for(const LastOutOfMemory& facts, const std::string& why) {
   const MemoryReport& report = facts.report;
   std::string text = "coop: out of memory: ";
   text += facts.op.empty() ? "a request for " : facts.op + " asked for ";
-  text += format_bytes(report.requested) + ", and at most " + format_bytes(report.largest_room) +
-          " of the budget of " + format_bytes(facts.budget) + " can be made free in one piece.\n" +
-          "It has " + held_text(report) + ".\n";
+  text += format_bytes(report.requested);
+  if (report.largest_room < report.requested) {
+    text += ", and at most " + format_bytes(report.largest_room) + " can be made free in one piece";
+  }
+  text += ". " + (why.empty() ? "" : why + " ") + "The budget of " + format_bytes(facts.budget) +
+          " has " + held_text(report) + ". What would help: ";
   if (facts.enough_budget > facts.budget) {
     // Rounded up, so that what is advised is enough.
     constexpr Bytes kMiB = Bytes{1} << 20U;
-    const Bytes rounded = (facts.enough_budget + kMiB - 1) / kMiB;
-    text += "A budget of " + std::to_string(rounded) +
-            " MiB would serve this request: coop.budget(\"" + std::to_string(rounded) + "MiB\"). ";
+    const Bytes enough = (facts.enough_budget + kMiB - 1) / kMiB;
+    text += "coop.budget(\"" + std::to_string(enough) + "MiB\"), which would serve this request; ";
+  } else {
+    text += "a larger budget; ";
   }
-  text += "Otherwise a smaller batch helps, and dropping tensors that cannot be recomputed.";
-  return text + " coop.last_oom() has these facts.";
+  return text +
+         "a smaller batch; dropping tensors that cannot be recomputed. coop.last_oom() has "
+         "these facts.";
 }
 
 }  // namespace
@@ -65,7 +70,7 @@ void raise_out_of_memory(const OutOfMemory& error) {
   // Of what the engine sees to itself the program is not told.
   TORCH_CHECK_WITH(OutOfMemoryError, !this_thread.is_replaying, error.what());
   LastOutOfMemory facts = facts_of(error.report());
-  const std::string text = advice_for(facts) + (error.why().empty() ? "" : "\n" + error.why());
+  const std::string text = advice_for(facts, error.why());
   {
     const std::scoped_lock lock(mutex);
     last() = std::move(facts);

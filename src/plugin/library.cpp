@@ -12,6 +12,7 @@
 #include "plugin/dispatch_key.hpp"
 #include "plugin/interception.hpp"
 #include "plugin/raw_readers.hpp"
+#include "plugin/registered_operators.hpp"
 #include "plugin/session.hpp"
 
 namespace coop::plugin {
@@ -75,9 +76,22 @@ Session& active() {
   return *session;
 }
 
+void bring_back_storage(c10::StorageImpl& impl) {
+  const CurrentSession session(CurrentSession::Whose::kAnybodys);
+  // What an operator is run again on is there.
+  if (!session || this_thread.is_replaying) return;
+  StorageRecord* record = memory_of(impl).record;
+  if (record != nullptr && &record->session == &*session) {
+    with_torch_errors([&] { session->engine().make_resident(record->id); });
+  }
+}
+
 void export_storage(const c10::Storage& storage) {
   const CurrentSession session(CurrentSession::Whose::kAnybodys);
   if (!session) return;
+  if (this_thread.is_replaying || this_thread.registered_depth > 0) {
+    return bring_back_storage(*storage.unsafeGetStorageImpl());
+  }
   with_torch_errors([&] { session->export_storage(*storage.unsafeGetStorageImpl()); });
 }
 
@@ -93,12 +107,7 @@ void pin_tensor(const at::Tensor& tensor) {
 }
 
 void bring_back(const at::Tensor& tensor) {
-  const CurrentSession session(CurrentSession::Whose::kAnybodys);
-  if (!session || !tensor.has_storage()) return;
-  StorageRecord* record = memory_of(*tensor.storage().unsafeGetStorageImpl()).record;
-  if (record != nullptr && &record->session == &*session) {
-    with_torch_errors([&] { session->engine().make_resident(record->id); });
-  }
+  if (tensor.has_storage()) bring_back_storage(*tensor.storage().unsafeGetStorageImpl());
 }
 
 bool is_resident(const at::Tensor& tensor) {
@@ -126,6 +135,13 @@ TORCH_LIBRARY(coop, library) {
   // Resident until the next operator.
   library.def("bring_back(Tensor tensor) -> ()", &bring_back);
   library.def("is_resident(Tensor tensor) -> bool", &is_resident);
+  library.def("register_operator(str name, bool is_random) -> ()", &register_operator);
+  // Python has what is to be done.
+  library.def("warn_of_unknown(str op, int bytes) -> ()");
+  // Which operators of this thread come through, whether there is a budget or not.
+  library.def("begin_watching() -> ()", &begin_watching);
+  library.def("end_watching() -> str[]", &end_watching);
+  library.def("prove() -> ()", &prove);
   // Every invariant of the engine's; slow.
   library.def("validate() -> ()", &validate);
 }

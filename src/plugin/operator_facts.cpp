@@ -9,6 +9,8 @@
 
 #include <ATen/core/enum_tag.h>
 
+#include "plugin/registered_operators.hpp"
+
 namespace coop::plugin {
 namespace {
 
@@ -144,7 +146,10 @@ const OperatorFacts& facts_of(const c10::OperatorHandle& op) {
     if (found != table.end()) return *found->second;
   }
   std::unique_ptr<OperatorFacts> facts = study(op);
-  if (facts->kind == Kind::kUnknown) return unknown_facts();
+  if (facts->kind == Kind::kUnknown) {
+    const OperatorFacts* registered = registered_facts_of(op);
+    return registered != nullptr ? *registered : unknown_facts();
+  }
   const std::unique_lock lock(mutex);
   return *table.try_emplace(schema, std::move(facts)).first->second;
 }

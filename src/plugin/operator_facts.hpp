@@ -29,6 +29,7 @@ struct OperatorFacts {
   // filled by code that we do not see), dynamic shapes, `out=`, and what is known not to repeat are not.
   bool is_replayable = false;
   Taint taint = Taint::kUnknownOperator;  // why not
+  bool is_registered = false;             // by the program: its body is taken at its word
   bool is_random = false;                 // may draw numbers: its generator's state is kept
   bool has_template = false;    // of its first tensor only shape and type matter (`zeros_like`)
   bool is_overwriting = false;  // what it writes does not depend on what was there (`bernoulli_`)

@@ -206,7 +206,8 @@ struct ThreadState {
   std::uint64_t memory_ns = 0;      // spent in finding memory, which is not the operator's own time
   std::uint32_t unknown_depth = 0;  // inside operators of which we know nothing
   std::uint32_t sessions = 0;       // CurrentSessions of this thread
-  bool is_replaying = false;        // the engine sees to it if memory runs out
+  std::uint32_t registered_depth = 0;            // inside operators that the program answers for
+  bool is_replaying = false;                     // the engine sees to it if memory runs out
   const c10::OperatorHandle* running = nullptr;  // the program's operator
 };
 inline thread_local ThreadState this_thread;
@@ -222,6 +223,20 @@ class ExpectedCost {
 
  private:
   double before_;
+};
+
+// Whose addresses the operator takes, it does not keep.
+class InsideRegistered {
+ public:
+  explicit InsideRegistered(bool is_registered) : depth_(is_registered ? 1 : 0) {
+    this_thread.registered_depth += depth_;
+  }
+  InsideRegistered(const InsideRegistered&) = delete;
+  InsideRegistered& operator=(const InsideRegistered&) = delete;
+  ~InsideRegistered() { this_thread.registered_depth -= depth_; }
+
+ private:
+  std::uint32_t depth_;
 };
 
 class Running {

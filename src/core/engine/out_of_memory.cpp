@@ -44,7 +44,7 @@ std::string_view describe(Holder holder) {
     case Holder::kSmall:
       return "of small tensors";
     case Holder::kElsewhere:
-      return "for tensors from outside, which count as well";
+      return "for tensors that lie outside the pool";
   }
   return "";
 }
