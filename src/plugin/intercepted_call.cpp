@@ -338,7 +338,10 @@ void InterceptedCall::finish(double cost) {
 
   // What code or objects that we cannot look into have had in their hands is not to be relied on.
   if (is_opaque_ || has_closed_results_) {
-    for (const NewOutput& made : outputs) kept_bytes_ += made.bytes;
+    const auto results = last_of(stack_, op_.schema().returns().size());
+    for_each_tensor(results, [&](const at::Tensor& tensor, std::size_t, std::int64_t) {
+      if (!is_strange(tensor)) kept_bytes_ += tensor.nbytes();
+    });
     for (const Use& use : uses_) {
       if (use.record->is_trusted && !use.record->is_foreign) kept_bytes_ += use.record->bytes;
       use.record->is_trusted = false;

@@ -24,8 +24,12 @@ LastOutOfMemory facts_of(const MemoryReport& report) {
   return facts;
 }
 
-std::string held_text(const MemoryReport& report) {
+std::string held_text(const LastOutOfMemory& facts) {
+  const MemoryReport& report = facts.report;
   std::string text = format_bytes(report.free) + " free";
+  if (facts.budget > report.pool) {
+    text += ", " + format_bytes(facts.budget - report.pool) + " " + std::string(kInEarlierPools);
+  }
   for (std::size_t i = 0; i < kHolders; ++i) {
     const Holding& held = report.held[i];
     if (held.blocks == 0) continue;
@@ -45,7 +49,7 @@ std::string advice_for(const LastOutOfMemory& facts, const std::string& why) {
     text += ", and at most " + format_bytes(report.largest_room) + " can be made free in one piece";
   }
   text += ". " + (why.empty() ? "" : why + " ") + "The budget of " + format_bytes(facts.budget) +
-          " has " + held_text(report) + ". What would help: ";
+          " has " + held_text(facts) + ". What would help: ";
   if (facts.enough_budget > facts.budget) {
     // Rounded up, so that what is advised is enough.
     constexpr Bytes kMiB = Bytes{1} << 20U;

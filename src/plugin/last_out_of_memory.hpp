@@ -4,10 +4,14 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "core/engine/out_of_memory.hpp"
 
 namespace coop::plugin {
+
+// Who else holds memory, besides the holders in the pool.
+inline constexpr std::string_view kInEarlierPools = "of tensors that outlived an earlier budget";
 
 struct LastOutOfMemory {
   MemoryReport report;

@@ -54,6 +54,10 @@ std::tuple<std::string, Numbers, Numbers, Numbers> last_oom() {
   put(facts, "free_bytes", last->report.free);
   put(facts, "largest_window_bytes", last->report.largest_room);
   put(facts, "smallest_budget_bytes", last->enough_budget);
+  if (last->budget > last->report.pool) {
+    put(bytes, std::string(kInEarlierPools), last->budget - last->report.pool);
+    put(blocks, std::string(kInEarlierPools), 1);
+  }
   for (std::size_t i = 0; i < kHolders; ++i) {
     const Holding& held = last->report.held[i];
     if (held.blocks == 0) continue;
@@ -67,6 +71,8 @@ std::tuple<std::string, Numbers, Numbers, Numbers> last_oom() {
 TORCH_LIBRARY_FRAGMENT(coop, library) {
   library.def("stats() -> Dict(str, int)", &stats);
   library.def("made_bytes() -> Dict(str, int)", &made_bytes);
+  // That there are: with a budget in force, or with something that lives in them.
+  library.def("pools() -> int", [] { return static_cast<std::int64_t>(Session::pools()); });
   library.def("fragmentation() -> float", &fragmentation);
   library.def("recomputed_by_operator() -> (Dict(str, int) times, Dict(str, int) ns)",
               &recomputed_by_operator);

@@ -81,6 +81,7 @@ class Session : public std::enable_shared_from_this<Session> {
   static bool free_anywhere(void* data) noexcept;
   // Whether it lies in a pool.
   static bool is_in_any_pool(const void* data);
+  static std::size_t pools();
 
   [[nodiscard]] Engine& engine() { return engine_; }
   [[nodiscard]] TorchWorld& world() { return world_; }

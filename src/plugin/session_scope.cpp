@@ -218,6 +218,11 @@ bool Session::free_anywhere(void* data) noexcept {
   return true;
 }
 
+std::size_t Session::pools() {
+  const std::scoped_lock lock(sessions_mutex);
+  return sessions().size();
+}
+
 bool Session::is_in_any_pool(const void* data) {
   const std::scoped_lock lock(sessions_mutex);
   return std::any_of(sessions().begin(), sessions().end(),

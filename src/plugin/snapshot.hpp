@@ -22,7 +22,8 @@ using RecomputedByOperator = std::map<std::string, Recomputed>;
 struct Snapshot {
   std::map<std::string, std::int64_t> totals;  // only ever grow
   std::map<std::string, std::int64_t> state;   // as it is now
-  std::map<std::string, std::int64_t> made;  // bytes, by why they can never be evicted; "none": they can
+  std::map<std::string, std::int64_t>
+      made;  // bytes, by why they can never be evicted; "none": they can
   EvictionStats evictions;
   RecomputedByOperator by_operator;
 
