@@ -74,7 +74,7 @@ BlockId EvictingPool::make_room_and_allocate(const Request& request) {
 // Costs that are out of date are nearly always too low (more is evicted by now): victims whose costs turn
 // out right are the best there are. Each round corrects a cost, and after a few it is good enough.
 void EvictingPool::choose_victims(const Request& request) {
-  constexpr int kMostCorrections = 16;
+  constexpr int kMostCorrections = 64;
   const std::uint64_t began = clock_();
   owner_.prepare_search();
   for (int round = 0;; ++round) {
