@@ -16,7 +16,7 @@ declare -A about=(
   [lint]="clang and clang-tidy accept every source file (with --full: of the tests, too)"
   [fuzz]="libFuzzer finds nothing in the readers of traces"
   [bench]="the benchmarks run"
-  [demo]="the demo runs, draws its pictures and writes valid JSON"
+  [demo]="both demos run, and write valid JSON"
   [python]="tests of the Python package, the PyTorch plugin, coop-sim and the scripts"
   [checked]="every invariant check without sanitizers (with --full, or by name)"
   [faults]="faults seeded in the engine are found by its tests (with --full, or by name)"
@@ -90,10 +90,14 @@ stage_bench() {
 }
 
 stage_demo() {
+  local json
   scripts/build.sh release
-  scripts/demo.sh --json >"$logs/demo.json"
-  .venv/bin/python -m json.tool "$logs/demo.json" >/dev/null
-  say "demo: $(wc -c <"$logs/demo.json") bytes of valid JSON"
+  scripts/demo.sh --json >"$logs/demo.json"  # fails if the two runs are not equal
+  scripts/demo_sim.sh --json >"$logs/demo_sim.json"
+  for json in "$logs"/demo{,_sim}.json; do
+    .venv/bin/python -m json.tool "$json" >/dev/null
+    say "$json: $(wc -c <"$json") bytes of valid JSON"
+  done
 }
 
 # --- The run ------------------------------------------------------------------------------------

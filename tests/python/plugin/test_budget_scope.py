@@ -54,7 +54,7 @@ def test_parameters_that_exceed_the_budget_are_out_of_memory():
     layer = nn.Linear(1024, 1024)
     x = torch.ones(4, 1024)
     with coop.budget("2MiB"):
-        with pytest.raises(coop.OutOfMemory, match="aten::(addmm|t|linear).* asked for 4 MiB"):
+        with pytest.raises(coop.OutOfMemory, match="asked for 4 MiB"):
             layer(x)
         assert (x + 1).sum().item() == 2 * 4 * 1024
     assert coop.last_oom().asked_bytes == layer.weight.nbytes
@@ -257,7 +257,8 @@ def test_an_address_taken_between_two_scopes_stays():
 def test_another_budget_counts_what_the_earlier_still_holds():
     with coop.budget("20MiB"):
         x = torch.ones(2 * MIB) + 1  # 8 MiB
-    with pytest.raises(ValueError, match=r"below what is held: .* 8(\.0)? MiB"), coop.budget("8MiB"):
+    says = r"below what is held: .* 8(\.0)? MiB"
+    with pytest.raises(ValueError, match=says), coop.budget("8MiB"):
         pass
     with coop.budget("12MiB"):
         assert 8 * MIB <= coop.stats().used_bytes < 8 * MIB + KIB
@@ -335,6 +336,7 @@ def test_out_of_memory_says_what_would_help():
     with coop.budget("10MiB"):  # as advised
         made = older + 1
         torch.zeros(2 * MIB)
+        assert torch.equal(made, older + 1)
 
 
 def test_verify_names_the_operator_whose_replay_differs():
@@ -350,12 +352,12 @@ def test_verify_names_the_operator_whose_replay_differs():
 
     coop.register(moody)
     x = torch.zeros(MIB)
-    with pytest.raises(RuntimeError, match="coop_scope_test::moody was run again and made"):
-        with coop.budget("13MiB", verify=True):
-            y = moody(x)
-            _ = torch.ones(MIB) + 1
-            assert not is_resident(y)
-            y.sum()
+    says = "coop_scope_test::moody was run again and made"
+    with pytest.raises(RuntimeError, match=says), coop.budget("13MiB", verify=True):
+        y = moody(x)
+        _ = torch.ones(MIB) + 1
+        assert not is_resident(y)
+        y.sum()
 
 
 # --- pin ---
