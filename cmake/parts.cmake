@@ -13,6 +13,23 @@ macro(coop_part option)
   endif()
 endmacro()
 
+# Another version of PyTorch than those that torch_version.hpp names is an error, not a part less: somebody
+# named it, or has it in .venv, and expects a plugin.
+function(coop_require_supported_torch torch_root)
+  set(header "${PROJECT_SOURCE_DIR}/src/plugin/torch_version.hpp")
+  foreach(end OLDEST NEWEST)
+    file(STRINGS "${header}" line REGEX "#define COOP_${end}_TORCH_MINOR")
+    string(REGEX MATCH "[0-9]+$" ${end} "${line}")
+  endforeach()
+  file(STRINGS "${torch_root}/version.py" line REGEX "^__version__")
+  string(REGEX MATCH "[0-9]+\\.[0-9]+" version "${line}")
+  if(version VERSION_LESS 2.${OLDEST} OR version VERSION_GREATER 2.${NEWEST})
+    message(FATAL_ERROR "PyTorch ${version} in ${torch_root}: coop supports 2.${OLDEST} to 2.${NEWEST}. "
+      "-D COOP_PYTHON=<python> names another Python, -D COOP_BUILD_PLUGIN=OFF leaves the plugin out.")
+  endif()
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${header}" "${torch_root}/version.py")
+endfunction()
+
 # The plugin needs PyTorch, as PyPI has it: headers and libraries inside a Python's site-packages, .venv's
 # unless COOP_PYTHON names another. (find_package(Torch) would want a CUDA toolkit to build anything
 # against a wheel with CUDA; the plugin needs none.) Makes the target coop_torch.
@@ -29,6 +46,7 @@ macro(coop_plugin_part)
         OUTPUT_VARIABLE torch_root ERROR_QUIET)
     endif()
     if(EXISTS "${torch_root}/include/torch/library.h")
+      coop_require_supported_torch("${torch_root}")
       add_library(coop_torch INTERFACE)
       target_include_directories(coop_torch SYSTEM INTERFACE
         "${torch_root}/include" "${torch_root}/include/torch/csrc/api/include")

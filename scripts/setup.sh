@@ -4,6 +4,8 @@
 #   scripts/setup.sh          everything the tests need
 #   scripts/setup.sh demo     only what the demo needs
 #   scripts/setup.sh build    only what a build needs; parts without their library stay off
+#   scripts/setup.sh torch <version>
+#                             everything, and that PyTorch in .venv-torch-<version> (5 GB)
 #
 # Where all of it is there already, this neither writes anything nor touches the network.
 source "$(dirname "$0")/common.sh"
@@ -70,44 +72,53 @@ install_packages() {
     die "apt-get could not install: ${packages[*]}"
 }
 
-# .venv is made again when what goes into it has changed. uv does the work: it installs PyTorch
+# A .venv is made again when what goes into it has changed. uv does the work: it installs PyTorch
 # several times faster than pip.
-venv_stamp=.venv/coop-setup
 venv_wanted() { sha256sum pyproject.toml scripts/setup.sh; }
 venv_ready() {
-  [[ -x .venv/bin/python && -e $venv_stamp ]] && [[ $(<"$venv_stamp") == "$(venv_wanted)" ]]
+  local stamp=$1/coop-setup
+  [[ -x $1/bin/python && -e $stamp ]] && [[ $(<"$stamp") == "$(venv_wanted)" ]]
 }
+# make_venv <folder> <what to install>...
 make_venv() {
-  local uv=uv
-  say "setup: installing Python packages into .venv"
-  "$(find_python)" -m venv --clear .venv
+  local venv=$1 uv=uv
+  shift
+  say "setup: installing Python packages into $venv"
+  "$(find_python)" -m venv --clear "$venv"
   if ! command -v uv >/dev/null; then
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check uv ||
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check uv ||
       die "could not install uv from PyPI (no network?)"
-    uv=.venv/bin/uv
+    uv=$venv/bin/uv
   fi
-  "$uv" pip install --quiet --python .venv/bin/python --group dev ||
+  "$uv" pip install --quiet --python "$venv/bin/python" "$@" ||
     die "could not install the Python packages of pyproject.toml (no network?)"
-  venv_wanted >"$venv_stamp"
+  venv_wanted >"$venv/coop-setup"
 }
 
 level=${1:-all}
+torch=
+if [[ $level == torch ]]; then
+  torch=${2:?usage: scripts/setup.sh torch <version>}
+  level=all
+fi
 needs=("${build_needs[@]}")
 case $level in
   all) needs+=("${demo_needs[@]}" "${test_needs[@]}") ;;
   demo) needs+=("${demo_needs[@]}") ;;
   build) ;;
-  *) die "unknown argument $level; usage: scripts/setup.sh [demo|build]" ;;
+  *) die "unknown argument $level; usage: scripts/setup.sh [demo|build|torch <version>]" ;;
 esac
 
 missing=()
 for need in "${needs[@]}"; do
   there "${need%%:*}" || missing+=("${need#*:}")
 done
-if [[ $level == all ]] && ! venv_ready; then
+if [[ $level == all ]] && ! venv_ready .venv; then
   # Debian splits venv off: its python3 alone cannot make one.
   python=$(find_python) && "$python" -c 'import ensurepip' 2>/dev/null || missing+=(python3-venv)
 fi
 
 ((${#missing[@]} == 0)) || install_packages "${missing[@]}"
-[[ $level != all ]] || venv_ready || make_venv
+[[ $level != all ]] || venv_ready .venv || make_venv .venv --group dev
+[[ -z $torch ]] || venv_ready ".venv-torch-$torch" ||
+  make_venv ".venv-torch-$torch" --group torch-tests "torch==$torch"

@@ -4,9 +4,11 @@
 #   scripts/test.sh [--full] [<stage>...]
 #
 #   --full   tests at full size, benchmarks in earnest, a dated report in bench/results/
+#
+# Beside .venv's PyTorch, the plugin's tests run with the newest, or with the one that TORCH names.
 source "$(dirname "$0")/common.sh"
 
-all_stages=(format release asan tsan lint fuzz bench demo python)
+all_stages=(format release asan tsan lint fuzz bench demo python torch)
 full_stages=("${all_stages[@]}" checked faults)
 declare -A about=(
   [format]="clang-format and ruff find nothing to change"
@@ -19,6 +21,7 @@ declare -A about=(
   [demo]="both demos run, and write valid JSON"
   [python]="tests of the Python package, the PyTorch plugin, coop-sim and the scripts"
   [checked]="every invariant check without sanitizers (with --full, or by name)"
+  [torch]="a slice of the PyTorch plugin's tests with another PyTorch: ${TORCH:=2.15.0}"
   [faults]="faults seeded in the engine are found by its tests (with --full, or by name)"
 )
 
@@ -71,8 +74,13 @@ stage_lint() {
   scripts/build.sh lint "${targets[@]}" -- -k 0  # go on after the first finding
 }
 stage_python() {
-  scripts/build.sh release --target coop-plugin  # nothing to do after the stage release
+  scripts/build.sh release --target coop-plugin coop-foreign  # nothing to do after the stage release
   .venv/bin/python -m pytest | tee "$logs/python.log"
+}
+
+# The tests read the scale: a slice of op_db is float32.
+stage_torch() {
+  COOP_TEST_SCALE=${COOP_TEST_SCALE:-slice} scripts/torch.sh "$TORCH" | tee "$logs/torch.log"
 }
 
 stage_fuzz() {

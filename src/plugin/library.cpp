@@ -14,6 +14,7 @@
 #include "plugin/raw_readers.hpp"
 #include "plugin/registered_operators.hpp"
 #include "plugin/session.hpp"
+#include "plugin/torch_version.hpp"
 
 namespace coop::plugin {
 namespace {
@@ -46,6 +47,7 @@ void check_policy(const std::string& name) {
 void prove() {
   static std::once_flag is_first;
   std::call_once(is_first, [] {
+    require_matching_torch();
     intercept_below_python();
     intercept_raw_readers();
   });
@@ -142,6 +144,9 @@ TORCH_LIBRARY(coop, library) {
   library.def("begin_watching() -> ()", &begin_watching);
   library.def("end_watching() -> str[]", &end_watching);
   library.def("prove() -> ()", &prove);
+  // The PyTorch that this library is for, "2.11.0", and those that there can be one for, "2.11 to 2.15".
+  library.def("built_for_torch() -> str", [] { return std::string(TORCH_VERSION); });
+  library.def("supported_torch() -> str", &supported_torch);
   // Every invariant of the engine's; slow.
   library.def("validate() -> ()", &validate);
 }

@@ -1,0 +1,98 @@
+// Somebody else's extension, which has never heard of coop: operators that read and write through raw
+// pointers, some of them not as their schema says. The tests of the plugin load it (torch.ops.foreign).
+#include <cstring>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty_like.h>
+#include <torch/library.h>
+
+namespace {
+
+double sum_of(const float* data, std::int64_t count) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < count; ++i) sum += data[i];
+  return sum;
+}
+
+double total(const at::Tensor& x) { return sum_of(x.const_data_ptr<float>(), x.numel()); }
+
+double sum_all(at::TensorList all) {
+  double result = 0;
+  for (const at::Tensor& it : all) result += total(it);
+  return result;
+}
+
+at::Tensor twice(const at::Tensor& x) {
+  at::Tensor result = at::empty_like(x);
+  const float* from = x.const_data_ptr<float>();
+  auto* to = result.mutable_data_ptr<float>();
+  for (std::int64_t i = 0; i < x.numel(); ++i) to[i] = 2 * from[i];
+  return result;
+}
+
+// As old code does it: no const, no type, and without a word in the schema.
+void fill_secretly(const at::Tensor& x, double value) {
+  auto* data = static_cast<float*>(x.data_ptr());
+  for (std::int64_t i = 0; i < x.numel(); ++i) data[i] = static_cast<float>(value);
+}
+
+// Of the storage's, not of the tensor's.
+double first_of_storage(const at::Tensor& x) {
+  float result = 0;
+  std::memcpy(&result, x.storage().data(), sizeof(result));
+  return result;
+}
+double first_of_storage_to_write(const at::Tensor& x) {
+  float result = 0;
+  std::memcpy(&result, x.storage().mutable_data(), sizeof(result));
+  return result;
+}
+
+struct Kept {
+  const float* data = nullptr;
+  std::int64_t count = 0;
+};
+Kept kept;
+
+void keep(const at::Tensor& x) { kept = {x.const_data_ptr<float>(), x.numel()}; }
+double sum_of_kept() { return sum_of(kept.data, kept.count); }
+
+// A tensor held where no operator shows it.
+std::vector<at::Tensor>& held() {
+  static std::vector<at::Tensor> tensors;
+  return tensors;
+}
+void hold(const at::Tensor& x) { held().push_back(x); }
+double sum_of_held() {
+  const double result = total(held().back());
+  held().pop_back();
+  return result;
+}
+
+TORCH_LIBRARY(foreign, library) {
+  library.def("sum(Tensor x) -> float");
+  library.def("sum_all(Tensor[] all) -> float");
+  library.def("twice(Tensor x) -> Tensor");
+  library.def("fill_secretly(Tensor x, float value) -> ()");
+  library.def("keep(Tensor x) -> ()");
+  library.def("hold(Tensor x) -> ()");
+  // Above autograd, and so above everything that coop sees: read before anybody is asked.
+  library.def("sum_above(Tensor x) -> float", &total);
+  library.def("fill_above(Tensor x, float value) -> ()", &fill_secretly);
+  library.def("first_of_storage(Tensor x) -> float", &first_of_storage);
+  library.def("first_of_storage_to_write(Tensor x) -> float", &first_of_storage_to_write);
+  library.def("sum_of_kept() -> float", &sum_of_kept);
+  library.def("sum_of_held() -> float", &sum_of_held);
+}
+
+TORCH_LIBRARY_IMPL(foreign, CPU, library) {
+  library.impl("sum", &total);
+  library.impl("sum_all", &sum_all);
+  library.impl("twice", &twice);
+  library.impl("fill_secretly", &fill_secretly);
+  library.impl("keep", &keep);
+  library.impl("hold", &hold);
+}
+
+}  // namespace

@@ -1,0 +1,94 @@
+"""Somebody else's C++ (tests/plugin/foreign.cpp): the right data or a clear error."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: make setup")
+
+from coop import _plugin  # noqa: E402
+
+MIB = 1 << 20
+LIBRARY = Path(os.environ["COOP_PLUGIN"]).parents[1] / "tests/libcoop_foreign.so"
+TOTAL = 500 * 999.0
+
+
+@pytest.fixture(scope="module")
+def foreign():
+    torch.ops.load_library(LIBRARY)
+    return torch.ops.foreign
+
+
+def stress():
+    return _plugin.budget(16 * MIB, stress=True, small_limit=0)
+
+
+def evicted():
+    x = torch.arange(1000.0) + 0
+    assert not torch.ops.coop.is_resident(x)
+    return x
+
+
+def test_an_operator_reads(foreign):
+    with stress():
+        assert foreign.sum(evicted()) == TOTAL
+        assert foreign.sum_all([evicted(), evicted()]) == 2 * TOTAL
+        x = evicted().requires_grad_()
+        assert foreign.sum(x * 2) == 2 * TOTAL
+
+
+def test_what_an_operator_returns_is_kept(foreign):
+    """Nobody said that it may be run again."""
+    with stress():
+        y = foreign.twice(evicted())
+        z = y + 1
+        assert torch.ops.coop.is_resident(y)
+        assert not torch.ops.coop.is_resident(z)
+        assert z.sum().item() == 2 * TOTAL + 1000
+
+
+def test_an_operator_writes_and_does_not_say_so(foreign):
+    with stress():
+        x = evicted()
+        y = x * 2
+        foreign.fill_secretly(x, 7.0)
+        assert y.sum().item() == 2 * TOTAL
+        assert x.sum().item() == 7000
+        view = evicted().view(10, 100)[3]
+        foreign.fill_secretly(view, 1.0)
+        assert view.sum().item() == 100
+
+
+@pytest.mark.parametrize(
+    "name", ["sum_above", "first_of_storage", "first_of_storage_to_write", "fill_above"]
+)
+def test_reading_where_nobody_sees_it_is_refused(foreign, name):
+    arguments = [1.0] if name == "fill_above" else []
+    function = getattr(foreign, name)
+    with stress():
+        x = evicted()
+        with pytest.raises(RuntimeError, match="coop has evicted this tensor's memory"):
+            function(x, *arguments)
+        y = evicted()
+        _plugin.export(y)
+        function(y, *arguments)
+        assert x.sum().item() == TOTAL  # nothing is lost
+
+
+def test_a_tensor_that_cpp_kept_is_refused_or_brought_back(foreign):
+    with stress():
+        foreign.hold(evicted())
+        foreign.hold(_plugin.export(evicted()))
+        assert foreign.sum_of_held() == TOTAL
+
+
+def test_an_address_that_cpp_kept(foreign):
+    with stress():
+        x = _plugin.export(evicted())
+        foreign.keep(x)
+        others = [evicted() for _ in range(20)]
+        assert foreign.sum_of_kept() == TOTAL
+        assert all(it.sum().item() == TOTAL for it in others)
+    assert foreign.sum_of_kept() == TOTAL  # for as long as the tensor lives
+    del x
