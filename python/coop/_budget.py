@@ -12,6 +12,8 @@ from typing import ParamSpec, TypeVar
 import torch
 
 from coop import _plugin
+from coop._compiled import compiled_graphs_are_seen
+from coop._profiler import profiler_is_served
 from coop._raw_access import raw_access_is_seen
 from coop._threads import threads_inherit
 
@@ -64,6 +66,8 @@ class budget:  # noqa: N801
         with ExitStack() as stack:
             stack.callback(torch.ops.coop.leave)
             stack.enter_context(raw_access_is_seen())
+            stack.enter_context(compiled_graphs_are_seen())
+            stack.enter_context(profiler_is_served())
             stack.enter_context(threads_inherit())
             self._scope = stack.pop_all()
         return self

@@ -48,6 +48,43 @@ _TO_DLPACK = (
     (torch._C, "_to_dlpack"),
     (torch._C, "_to_dlpack_versioned"),
 )
+# Read the elements of tensors in a list one by one, after they have made the result.
+_READ_A_LIST = (
+    (torch, "tensor"),
+    (torch, "as_tensor"),
+    (torch, "asarray"),
+    (torch.Tensor, "new_tensor"),
+)
+
+
+def _tensors_in(values: object) -> list[torch.Tensor]:
+    if isinstance(values, torch.Tensor):
+        return [values]
+    if not isinstance(values, list | tuple):
+        return []
+    inner = [it for it in values if isinstance(it, torch.Tensor | list | tuple)]
+    return [tensor for it in inner for tensor in _tensors_in(it)]
+
+
+def _holding(function: Callable, position: int) -> Callable:
+    """The function, while the tensors in its argument are there and stay in place."""
+
+    @wraps(function)
+    def call(*args, **kwargs):
+        listed = args[position] if len(args) > position else None
+        held = _tensors_in(listed) if isinstance(listed, list | tuple) else []
+        if not held:
+            return function(*args, **kwargs)
+        coop = torch.ops.coop
+        with torch._C._DisableTorchDispatch():
+            coop.hold(held)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            with torch._C._DisableTorchDispatch():
+                coop.let_go()
+
+    return call
 
 
 def _asking_first(function: Callable, ask: Callable) -> Callable:
@@ -74,6 +111,9 @@ def raw_access_is_seen() -> Iterator[None]:
             if hasattr(owner, name):
                 new = _asking_first(getattr(owner, name), ask)
                 stack.enter_context(replaced(owner, name, new))
+        for owner, name in _READ_A_LIST:
+            new = _holding(getattr(owner, name), position=1 if owner is tensor else 0)
+            stack.enter_context(replaced(owner, name, new))
         # A table of C functions that know nothing of us. Without it callers use __dlpack__.
         if hasattr(tensor, "__dlpack_c_exchange_api__"):
             stack.enter_context(replaced(tensor, "__dlpack_c_exchange_api__", None))

@@ -1,6 +1,9 @@
 // What Python sees: functions of torch.ops.coop, and the fallback that sees every operator.
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/DispatchKey.h>
@@ -9,11 +12,14 @@
 #include "core/base/errors.hpp"
 #include "core/policy/policy.hpp"
 #include "plugin/budget_size.hpp"
+#include "plugin/contents.hpp"
 #include "plugin/dispatch_key.hpp"
 #include "plugin/interception.hpp"
+#include "plugin/profiler.hpp"
 #include "plugin/raw_readers.hpp"
 #include "plugin/registered_operators.hpp"
 #include "plugin/session.hpp"
+#include "plugin/tensor_parts.hpp"
 #include "plugin/torch_version.hpp"
 
 namespace coop::plugin {
@@ -112,6 +118,29 @@ void bring_back(const at::Tensor& tensor) {
   if (tensor.has_storage()) bring_back_storage(*tensor.storage().unsafeGetStorageImpl());
 }
 
+// Tensors that Python code asked to have in place for a moment.
+struct Held {
+  explicit Held(at::TensorList tensors) {
+    if (!session_) return;
+    contents_.emplace(*session_);
+    for (const at::Tensor& it : tensors) {
+      if (!is_strange(it)) contents_->add(it);
+    }
+    contents_->bring_back();
+  }
+
+ private:
+  CurrentSession session_;
+  std::optional<Contents> contents_;
+};
+thread_local std::vector<std::unique_ptr<Held>> held;
+
+void hold(at::TensorList tensors) {
+  with_torch_errors([&] { held.push_back(std::make_unique<Held>(tensors)); });
+}
+
+void let_go_of_held() { held.pop_back(); }
+
 bool is_resident(const at::Tensor& tensor) {
   return memory_of(*tensor.storage().unsafeGetStorageImpl()).data != nullptr;
 }
@@ -136,6 +165,9 @@ TORCH_LIBRARY(coop, library) {
   library.def("pin_tensor(Tensor tensor) -> ()", &pin_tensor);
   // Resident until the next operator.
   library.def("bring_back(Tensor tensor) -> ()", &bring_back);
+  // Resident and in place until let_go(), on the same thread.
+  library.def("hold(Tensor[] tensors) -> ()", &hold);
+  library.def("let_go() -> ()", &let_go_of_held);
   library.def("is_resident(Tensor tensor) -> bool", &is_resident);
   library.def("register_operator(str name, bool is_random) -> ()", &register_operator);
   // Python has what is to be done.
@@ -144,6 +176,7 @@ TORCH_LIBRARY(coop, library) {
   library.def("begin_watching() -> ()", &begin_watching);
   library.def("end_watching() -> str[]", &end_watching);
   library.def("prove() -> ()", &prove);
+  library.def("serve_profiler(bool is_on) -> ()", &serve_profiler);
   // The PyTorch that this library is for, "2.11.0", and those that there can be one for, "2.11 to 2.15".
   library.def("built_for_torch() -> str", [] { return std::string(TORCH_VERSION); });
   library.def("supported_torch() -> str", &supported_torch);

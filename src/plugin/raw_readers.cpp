@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include <torch/library.h>
 
+#include "plugin/contents.hpp"
 #include "plugin/recorded_call.hpp"
 #include "plugin/session.hpp"
 #include "plugin/tensor_parts.hpp"
@@ -28,43 +27,6 @@ constexpr std::array<RawReader, 9> kRawReaders = {{
     {"aten::_pack_padded_sequence_backward", "", argument(2)},
     {"aten::ctc_loss", "Tensor", argument(2) | argument(3)},  // lengths
 }};
-
-// Keeps the contents of storages in place while it lives.
-class Contents {
- public:
-  explicit Contents(Session& session) : session_(session) {}
-  Contents(const Contents&) = delete;
-  Contents& operator=(const Contents&) = delete;
-  ~Contents() {
-    session_.engine().abort_call(call_);  // nothing that it was to change
-    for (const Held& it : held_) {
-      if (let_go(*it.record)) session_.release(it.record);
-    }
-  }
-
-  void add(const at::Tensor& tensor) {
-    auto impl =
-        c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(tensor.storage().unsafeGetStorageImpl());
-    StorageRecord* record = session_.record_of(*impl);
-    if (record == nullptr) return;
-    held_.push_back({.impl = std::move(impl), .record = record});
-    ++record->users;
-  }
-  void bring_back() {
-    std::vector<StorageId> reads;
-    for (const Held& it : held_) reads.push_back(it.record->id);
-    call_ = session_.engine().begin_call(reads, {});
-  }
-
- private:
-  struct Held {
-    c10::intrusive_ptr<c10::StorageImpl> impl;
-    StorageRecord* record = nullptr;
-  };
-  Session& session_;
-  std::vector<Held> held_;
-  RunningCall call_;
-};
 
 // Autograd's place: whatever the thread is in, PyTorch takes the operator apart here.
 void intercept_raw_reader(const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/,
