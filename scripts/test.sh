@@ -20,8 +20,8 @@ declare -A about=(
   [bench]="the benchmarks run"
   [demo]="both demos run, and write valid JSON"
   [python]="tests of the Python package, the PyTorch plugin, coop-sim and the scripts"
-  [checked]="every invariant check without sanitizers (with --full, or by name)"
   [torch]="a slice of the PyTorch plugin's tests with another PyTorch: ${TORCH:=2.15.0}"
+  [checked]="every invariant check without sanitizers (with --full, or by name)"
   [faults]="faults seeded in the engine are found by its tests (with --full, or by name)"
 )
 
