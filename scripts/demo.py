@@ -74,9 +74,11 @@ def train(task: dict) -> dict:
     import torch
 
     torch.use_deterministic_algorithms(True)
-    # What PyTorch's libraries take for themselves when they are first used is not the network's.
-    tiny = make_model(task["channels"], 1)
-    train_step(tiny, torch.optim.Adam(tiny.parameters()), 2)
+    # What libraries take for themselves when they are first used is not the network's.
+    with coop.budget("16MiB") if task["budget"] else nullcontext():
+        tiny = make_model(task["channels"], 1)
+        train_step(tiny, torch.optim.Adam(tiny.parameters()), 2)
+        del tiny
     before = status_bytes("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # the peak is from here on
 

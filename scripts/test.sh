@@ -98,9 +98,10 @@ stage_bench() {
 }
 
 stage_demo() {
-  local json
+  local json mode=(--smoke)
+  [[ $full ]] && mode=()
   scripts/build.sh release
-  scripts/demo.sh --json >"$logs/demo.json"  # fails if the two runs are not equal
+  scripts/demo.sh --json "${mode[@]}" >"$logs/demo.json"  # fails if the two runs are not equal
   scripts/demo_sim.sh --json >"$logs/demo_sim.json"
   for json in "$logs"/demo{,_sim}.json; do
     .venv/bin/python -m json.tool "$json" >/dev/null
