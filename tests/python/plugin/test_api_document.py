@@ -1,5 +1,6 @@
 """The snippets of docs/api.md run, one after the other."""
 
+import gc
 import re
 from pathlib import Path
 
@@ -25,6 +26,9 @@ def test_snippets_run(tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "time recomputing" in printed
     assert "budget that would do" in printed
+    names.clear()
+    gc.collect()
+    assert torch.ops.coop.pools() == 0
 
 
 def test_everything_public_is_documented():

@@ -226,6 +226,7 @@ def test_inference_mode():
             assert _plugin.stats()["replays"] > 0
 
 
+@pytest.mark.filterwarnings("ignore::coop.UnknownOperatorWarning")
 def test_an_unknown_operator_gets_contents_and_leaves_sources():
     @torch.library.custom_op("coop_test::twice", mutates_args=())
     def twice(x: torch.Tensor) -> torch.Tensor:
