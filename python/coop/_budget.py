@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import operator
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -83,6 +84,12 @@ class budget:  # noqa: N801
         scope.close()
 
     def __call__(self, function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
+        if not callable(function) or _runs_later(function):
+            raise TypeError(
+                f"coop: the body of {function!r} would run when the budget is over; write "
+                f"`with coop.budget(...)` inside it"
+            )
+
         @wraps(function)
         def inside(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:
             with self:
@@ -92,6 +99,15 @@ class budget:  # noqa: N801
 
     def __repr__(self) -> str:
         return f"coop.budget({self.bytes}, policy={self.policy!r})"
+
+
+def _runs_later(function: Callable) -> bool:
+    kinds = (
+        inspect.iscoroutinefunction,
+        inspect.isgeneratorfunction,
+        inspect.isasyncgenfunction,
+    )
+    return any(is_kind(function) for is_kind in kinds)
 
 
 def _as_text(size: int | str) -> str:

@@ -9,8 +9,8 @@ namespace {
 
 constexpr const char* kEvicted =
     "coop has evicted this tensor's memory, and was not asked before its address was taken. "
-    "Operators bring it back by themselves; for other code, call coop's export on the tensor "
-    "first.";
+    "Operators bring it back by themselves; for other code, coop.pin(tensor) does, and keeps it "
+    "there.";
 
 // Guards the DataPtr of every storage of ours, and who lets go of its record.
 std::mutex storages_mutex;

@@ -127,8 +127,8 @@ void TorchWorld::check_contents(const RecordedCall& call, std::span<const BlockI
     throw Error(call.name() +
                 " was run again and made something else than it did at first. What it reads was "
                 "changed out of coop's sight (by a thread that is older than the budget, or "
-                "through an address that was taken before it), or it does not repeat itself. The "
-                "tensor that it made is lost.");
+                "through an address that was taken before it: coop.pin says so), or it does not "
+                "repeat itself. The tensor that it made is lost.");
   }
 }
 

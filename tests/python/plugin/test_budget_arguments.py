@@ -95,6 +95,18 @@ def test_the_cpu_is_a_device(device):
     assert not torch.ops.coop.is_thread_in_scope()
 
 
+def test_what_runs_later_cannot_be_decorated():
+    def batches():
+        yield torch.ones(3)
+
+    async def train():
+        pass
+
+    for function in (batches, train, "train"):
+        with pytest.raises(TypeError, match="inside it"):
+            coop.budget("8MiB")(function)
+
+
 @pytest.mark.parametrize("version", ["2.10.2", "2.16.0", "3.0.0+cpu"])
 def test_other_versions_of_pytorch_are_refused(version):
     says = re.escape(f"2.11 to 2.15, and this is {version}")

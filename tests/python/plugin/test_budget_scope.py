@@ -228,11 +228,11 @@ def test_evictions_go_on_in_a_pool_that_is_used_again():
 
     wanted = step()
     for _ in range(5):
-        with coop.budget("6MiB"):
+        with coop.budget("6400KiB"):
             found = step()
             torch.ops.coop.validate()
         assert coop.stats().evictions > 0  # in this scope
-        assert coop.stats().peak_bytes <= 6 * MIB
+        assert coop.stats().peak_bytes <= 6400 * KIB
         assert all(torch.equal(a, b) for a, b in zip(wanted, found, strict=True))
         del found
 
