@@ -1,0 +1,96 @@
+"""Which calls there are: operator, type, sample number, variant."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import torch
+
+DTYPES = {
+    "float32": torch.float32,
+    "bfloat16": torch.bfloat16,
+    "int64": torch.int64,
+    "bool": torch.bool,
+    "complex64": torch.complex64,
+}
+VARIANTS = ("plain", "inplace", "out")
+
+
+@dataclass(frozen=True)
+class Case:
+    op: str
+    dtype: str
+    sample: int
+    variant: str
+
+    def __str__(self) -> str:
+        return f"{self.op} --dtype {self.dtype} --sample {self.sample} --variant {self.variant}"
+
+
+@cache
+def operators() -> dict[str, object]:
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    return {op.formatted_name: op for op in op_db}
+
+
+def seed(number: int = 0) -> None:
+    torch.manual_seed(number)
+    random.seed(number)
+    np.random.seed(number)
+
+
+def differentiable(op, dtype: torch.dtype) -> bool:
+    is_inexact = dtype.is_floating_point or dtype.is_complex
+    return is_inexact and op.supports_autograd and dtype in (op.backward_dtypes or ())
+
+
+def samples(op, dtype: torch.dtype) -> Iterator[object]:
+    """The same ones, with the same numbers, every time."""
+    seed()
+    yield from op.sample_inputs("cpu", dtype, requires_grad=differentiable(op, dtype))
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Of the cases that there are. By default all of them."""
+
+    most: int | None = None  # samples of an operator, drawn by `seed`
+    seed: int = 0
+    sample: int | None = None
+    variant: str | None = None
+
+    def numbers(self, name: str, dtype: str, count: int) -> list[int]:
+        if self.sample is not None:
+            return [self.sample]
+        if self.most is None or self.most >= count:
+            return list(range(count))
+        draw = random.Random(f"{self.seed} {name} {dtype}")
+        return sorted(draw.sample(range(count), self.most))
+
+
+ALL = Selection()
+
+
+def cases_of(name: str, dtype: str, selection: Selection) -> Iterator[tuple[Case, object]]:
+    op = operators()[name]
+    if DTYPES[dtype] not in op.dtypes:
+        return
+    all_samples = list(samples(op, DTYPES[dtype]))
+    for number in selection.numbers(name, dtype, len(all_samples)):
+        for variant in variants(op, all_samples[number]):
+            if selection.variant in (None, variant):
+                yield Case(name, dtype, number, variant), all_samples[number]
+
+
+def variants(op, sample) -> list[str]:
+    found = ["plain"]
+    if op.inplace_variant is not None and not sample.broadcasts_input:
+        found.append("inplace")
+    if op.supports_out:
+        found.append("out")
+    return found

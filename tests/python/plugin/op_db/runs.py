@@ -1,0 +1,137 @@
+"""One sample of an operator, run plain and inside a budget."""
+
+from __future__ import annotations
+
+import warnings
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+
+import torch
+from coop import _plugin
+from torch.utils._pytree import tree_leaves, tree_map
+
+from op_db.cases import Case, seed
+from op_db.inputs import Recipe
+from op_db.made import Made
+from op_db.outcome import Outcome, differences
+
+MIB = 1 << 20
+POOL = 512 * MIB
+
+
+def stress() -> AbstractContextManager[None]:
+    return _plugin.budget(POOL, stress=True, small_limit=0)
+
+
+def audit() -> AbstractContextManager[None]:
+    return _plugin.budget(POOL, audit=True, small_limit=0)
+
+
+# What an operator is run in, beside plain PyTorch.
+KINDS = {"stress": stress, "audit": audit}
+
+
+def _differentiable(tree: object) -> list[torch.Tensor]:
+    return [x for x in tree_leaves(tree) if isinstance(x, torch.Tensor) and x.requires_grad]
+
+
+def _gradient_for(result: torch.Tensor) -> torch.Tensor:
+    """Neither all alike nor new memory, so that it can be evicted as well."""
+    has_cosine = result.layout == torch.strided and result.dtype != torch.complex32
+    return result.cos() if has_cosine else result.clone()
+
+
+def _backward(results: object, sample, made: Made) -> None:
+    outputs = _differentiable(sample.output_process_fn_grad(results))
+    if not outputs:
+        return
+    with made.paused(), torch.no_grad():
+        seeds = [_gradient_for(x.detach()) for x in outputs]
+    torch.autograd.backward(outputs, seeds)
+
+
+def _call(op, sample, variant: str, arguments: tuple, outcome: Outcome, made: Made) -> None:
+    first, rest, named, out = arguments
+    if variant == "out":
+        with torch.no_grad():
+            results = op(first, *rest, **named, out=out)
+        outcome.add("result", results)
+        outcome.add("out", out)
+        return
+    if variant == "inplace":
+        with made.paused():
+            first = first.clone()
+        results = op.inplace_variant(first, *rest, **named)
+        outcome.add("changed", first)
+    else:
+        results = op(first, *rest, **named)
+    outcome.add("result", results)
+    _backward(results, sample, made)
+
+
+def run(op, sample, variant: str, recipe: Recipe, budget: AbstractContextManager | None) -> Outcome:
+    outcome = Outcome()
+    seed(1)
+    try:
+        with budget or nullcontext():
+            made = outcome.made = Made(is_counted=budget is not None)
+            with made.paused():
+                arguments = recipe.copy()
+            _call(op, sample, variant, arguments, outcome, made)
+            if budget:
+                torch.ops.coop.validate()
+            made.stop()
+    except Exception as error:
+        outcome.error = error
+        return outcome
+    tensors = [x for x in tree_leaves(arguments) if isinstance(x, torch.Tensor)]
+    outcome.add("argument", tensors)
+    outcome.add("gradient", [x.grad if x.requires_grad and x.is_leaf else None for x in tensors])
+    outcome.add("random state", torch.get_rng_state())
+    return outcome
+
+
+def _out_of(op, sample) -> object:
+    """Somewhere to put the results: as they are, with other contents."""
+    seed(1)
+    with torch.no_grad():
+        first, rest, named = Recipe(sample.input, sample.args, sample.kwargs).copy()
+        results = op(first, *rest, **named)
+    return tree_map(lambda x: torch.zeros_like(x) if isinstance(x, torch.Tensor) else x, results)
+
+
+@dataclass
+class Report:
+    """Of one operator and type."""
+
+    cases: int = 0
+    differing: list[str] = field(default_factory=list)
+    not_counted: list[str] = field(default_factory=list)  # with the reason
+    made: dict[str, int] = field(default_factory=dict)  # bytes, as in class Made
+
+    def add(self, case: Case, op, sample, budget=stress) -> None:
+        try:
+            out = _out_of(op, sample) if case.variant == "out" else None
+            recipe = Recipe(sample.input, sample.args, sample.kwargs, out)
+        except Exception as error:
+            self.not_counted.append(f"{case}: {type(error).__name__}: {error}")
+            return
+        plain, again = (run(op, sample, case.variant, recipe, None) for _ in range(2))
+        if plain.error:
+            self.not_counted.append(f"{case}: {type(plain.error).__name__}: {plain.error}")
+            return
+        if differences(plain, again):
+            self.not_counted.append(f"{case}: its plain run does not repeat")
+            return
+        inside = run(op, sample, case.variant, recipe, budget())
+        self.cases += 1
+        self.differing += [f"{case}: {why}" for why in differences(plain, inside)]
+        for why, count in inside.made.bytes.items():
+            self.made[why] = self.made.get(why, 0) + count
+
+
+def prepare_process() -> None:
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    _plugin.load()
