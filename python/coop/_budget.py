@@ -38,6 +38,8 @@ class budget:  # noqa: N801
     policy: what decides which tensors go.
     stress: after every operator, evict all that may be evicted. Any program is a test then.
     verify: compare every byte of what is recomputed with what was evicted, not only a sample.
+    audit: evict nothing; run every operator again at once and raise at the end if any is not what
+        it is taken for. For operators of your own (`coop.register`). All that is inside must fit.
 
     Wrong arguments are refused here, before anything begins. One device has one budget at a time.
     """
@@ -50,6 +52,7 @@ class budget:  # noqa: N801
         policy: str = "coop",
         stress: bool = False,
         verify: bool = False,
+        audit: bool = False,
     ) -> None:
         _check_device(device)
         _plugin.load()
@@ -58,12 +61,14 @@ class budget:  # noqa: N801
         self.policy = policy
         self.stress = bool(stress)
         self.verify = bool(verify)
+        self.audit = bool(audit)
         self._small_limit = _SMALL_LIMIT
         self._scope: ExitStack | None = None
 
     def __enter__(self) -> budget:
         _plugin.start()
-        torch.ops.coop.enter(self.bytes, self.stress, self.verify, self._small_limit, self.policy)
+        options = (self.stress, self.verify, self.audit, self._small_limit, self.policy)
+        torch.ops.coop.enter(self.bytes, *options)
         with ExitStack() as stack:
             stack.callback(torch.ops.coop.leave)
             stack.enter_context(raw_access_is_seen())

@@ -54,13 +54,14 @@ def budget(
     *,
     stress: bool = False,
     verify: bool = False,
+    audit: bool = False,
     small_limit: int = 64 << 10,
     policy: str = "coop",
 ) -> AbstractContextManager[object]:
     """For our own tests: a budget in which tensors of more than `small_limit` bytes may go."""
     from coop._budget import budget
 
-    made = budget(nbytes, stress=stress, verify=verify, policy=policy)
+    made = budget(nbytes, stress=stress, verify=verify, audit=audit, policy=policy)
     made._small_limit = small_limit
     return made
 

@@ -11,16 +11,8 @@
 namespace coop::plugin {
 namespace {
 
-std::span<const c10::IValue> last_of(const torch::jit::Stack& stack, std::size_t count) {
-  return std::span(stack).last(count);
-}
-
 bool is_number(const at::Tensor& tensor) {
   return tensor.unsafeGetTensorImpl()->is_wrapped_number();
-}
-
-c10::StorageImpl* storage_of(const at::Tensor& tensor) {
-  return tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
 }
 
 // Every byte of its storage is one of its elements.
@@ -60,6 +52,7 @@ void InterceptedCall::run() {
   const std::uint64_t began = steady_clock_ns();
   const std::uint64_t memory_ns = this_thread.memory_ns;
   try {
+    if (session_.options().audit) begin_audit();
     record_arguments();
     redispatch();
     const std::uint64_t spent_on_memory = this_thread.memory_ns - memory_ns;
@@ -316,6 +309,7 @@ void InterceptedCall::finish(double cost) {
       recorded_->random = std::make_unique<RandomState>(*std::move(random_));
     }
   }
+  if (audit_) finish_audit();
   std::vector<NewOutput> outputs;
   for (const Made& made : made_) {
     outputs.push_back(
@@ -327,7 +321,7 @@ void InterceptedCall::finish(double cost) {
                           .outputs = outputs};
   const std::vector<StorageId> ids = engine.end_call(call_, result);
   static_cast<void>(recorded_.release());  // the engine has its token
-  count_made(call_.was_recorded);
+  count_made(call_.was_recorded || audit_ != nullptr);
   for (std::size_t i = 0; i < made_.size(); ++i) {
     StorageRecord& record = *made_[i].record.release();
     record.id = ids[i];

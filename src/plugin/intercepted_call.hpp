@@ -11,6 +11,7 @@
 #include <c10/util/SmallVector.h>
 
 #include "core/engine/engine.hpp"
+#include "plugin/audit.hpp"
 #include "plugin/operator_facts.hpp"
 #include "plugin/recorded_call.hpp"
 #include "plugin/session.hpp"
@@ -49,11 +50,14 @@ class InterceptedCall {
   [[nodiscard]] const Use* use_of(const c10::StorageImpl* impl) const;
   [[nodiscard]] Taint taint() const;
   void begin();
+  void begin_audit();
   void record_arguments();
   void redispatch();
   void look_at_results();
   bool adopt(const at::Tensor& tensor);
   void describe_contents();
+  [[nodiscard]] std::vector<c10::StorageImpl*> new_storages() const;
+  void finish_audit();
   void finish(double cost);
   void count_made(bool was_recorded) const;
   void let_go() noexcept;
@@ -74,6 +78,7 @@ class InterceptedCall {
   Taint taint_ = Taint::kNone;  // why nothing is recorded of it
   std::optional<RandomState> random_;
   std::unique_ptr<RecordedCall> recorded_;
+  std::unique_ptr<Audit> audit_;
   RunningCall call_;
   RunningCall side_effects_;
 

@@ -3,16 +3,19 @@
 #include <memory>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include <ATen/Functions.h>
 #include <c10/util/Exception.h>
 #include <torch/library.h>
 
+#include "plugin/audit.hpp"
 #include "plugin/dispatch_key.hpp"
 #include "plugin/gradients.hpp"
 #include "plugin/intercepted_call.hpp"
 #include "plugin/operator_facts.hpp"
 #include "plugin/session.hpp"
+#include "plugin/tensor_parts.hpp"
 
 namespace coop::plugin {
 namespace {
@@ -39,6 +42,26 @@ void end_lineage_of(Session& session, const c10::OperatorHandle& op,
   });
 }
 
+// It neither reads nor writes contents, we say.
+void audit_view(Session& session, const c10::OperatorHandle& op, c10::DispatchKeySet below,
+                torch::jit::Stack* stack) {
+  std::vector<c10::intrusive_ptr<c10::StorageImpl>> kept;
+  std::vector<Audit::Use> uses;
+  const auto arguments = std::span<const c10::IValue>(*stack).last(op.schema().arguments().size());
+  for_each_tensor(arguments, [&](const at::Tensor& tensor, std::size_t, std::int64_t) {
+    for_each_part(tensor, [&](const at::Tensor& part) {
+      if (!part.device().is_cpu() || part.storage().data() == nullptr) return;
+      kept.push_back(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(
+          part.storage().unsafeGetStorageImpl()));
+      uses.push_back({.impl = kept.back().get()});
+    });
+  });
+  Audit audit(std::move(uses));
+  pass_on(op, below, stack);
+  audit.look({}, false);
+  session.findings().add(op, audit.findings());
+}
+
 void handle(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit::Stack* stack) {
   if (watched) watched->names.push_back(toString(op.operator_name()));
   if (Session::active() == nullptr) return pass_on(op, below, stack);
@@ -53,6 +76,7 @@ void handle(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit
   if (!is_opaque && facts.kind == Kind::kView) {
     // A new gradient becomes the parameter's by being detached from its own history, in both senses.
     if (is_accumulating_gradient()) end_lineage_of(*session, op, *stack);
+    if (session->options().audit) return audit_view(*session, op, below, stack);
     return pass_on(op, below, stack);
   }
   if (!is_opaque && facts.kind == Kind::kComposite) {

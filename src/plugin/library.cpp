@@ -61,7 +61,7 @@ void prove() {
   std::call_once(is_proved, prove_interception);
 }
 
-void enter(std::int64_t bytes, bool stress, bool verify, std::int64_t small_limit,
+void enter(std::int64_t bytes, bool stress, bool verify, bool audit, std::int64_t small_limit,
            const std::string& policy) {
   TORCH_CHECK_VALUE(bytes > 0 && small_limit >= 0, "coop: a budget is a positive number of bytes");
   prove();
@@ -69,7 +69,8 @@ void enter(std::int64_t bytes, bool stress, bool verify, std::int64_t small_limi
                   .small_limit = static_cast<Bytes>(small_limit),
                   .policy = policy,
                   .stress = stress,
-                  .verify = verify});
+                  .verify = verify,
+                  .audit = audit});
   put_thread_in_scope(true);
 }
 
@@ -152,8 +153,10 @@ void validate() {
 TORCH_LIBRARY(coop, library) {
   library.def("size_of_budget(str text) -> int", &size_of_budget);
   library.def("check_policy(str name) -> ()", &check_policy);
-  library.def("enter(int bytes, bool stress, bool verify, int small_limit, str policy) -> ()",
-              &enter);
+  library.def(
+      "enter(int bytes, bool stress, bool verify, bool audit, int small_limit, str policy)"
+      " -> ()",
+      &enter);
   library.def("leave() -> ()", &leave);
   // For a thread that was started by one inside.
   library.def("enter_thread() -> ()", [] { put_thread_in_scope(true); });

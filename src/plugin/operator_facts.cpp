@@ -41,6 +41,25 @@ constexpr std::array<std::string_view, 8> kRandomFills = {
     "random_",    "log_normal_", "cauchy_",  "geometric_",
 };
 
+// Arguments that an operator writes and does not name as written.
+struct HiddenWrite {
+  std::string_view name;
+  std::string_view argument;
+};
+constexpr std::array<HiddenWrite, 5> kHiddenWrites = {{
+    {.name = "batch_norm_update_stats", .argument = "running_mean"},
+    {.name = "batch_norm_update_stats", .argument = "running_var"},
+    {.name = "mkldnn_rnn_layer_backward", .argument = "workspace"},
+    {.name = "_cudnn_rnn", .argument = "dropout_state"},
+    {.name = "_cudnn_rnn_backward", .argument = "reserve"},
+}};
+
+bool is_hidden_write(std::string_view name, const c10::Argument& argument) {
+  return std::any_of(kHiddenWrites.begin(), kHiddenWrites.end(), [&](const HiddenWrite& it) {
+    return it.name == name && it.argument == argument.name();
+  });
+}
+
 constexpr std::array<std::string_view, 2> kBatchNorms = {"native_batch_norm", "cudnn_batch_norm"};
 
 bool has_tensor(const c10::Argument& argument) {
@@ -104,7 +123,7 @@ std::unique_ptr<OperatorFacts> study(const c10::OperatorHandle& op) {
   facts->kind = kind_of(op, space, name);
   bool has_out = false;
   for (const c10::Argument& argument : schema.arguments()) {
-    facts->writes.push_back(is_write(argument));
+    facts->writes.push_back(is_write(argument) || is_hidden_write(name, argument));
     has_out = has_out || (argument.is_out() || (argument.kwarg_only() && is_write(argument)));
   }
   for (const RawReader& it : raw_readers()) {

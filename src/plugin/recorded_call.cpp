@@ -1,10 +1,14 @@
 #include "plugin/recorded_call.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <ATen/core/List.h>
 #include <c10/core/CPUAllocator.h>
+
+#include "core/base/errors.hpp"
+#include "plugin/session.hpp"
 
 namespace coop::plugin {
 
@@ -43,6 +47,12 @@ bool TensorRecipe::fits(const at::Tensor& tensor) const {
   return tensor.sizes() == both.slice(0, dimensions) &&
          tensor.strides() == both.slice(dimensions) && tensor.storage_offset() == offset_ &&
          tensor.dtype() == dtype_ && tensor.is_conj() == is_conj_ && tensor.is_neg() == is_neg_;
+}
+
+c10::Storage storage_over(void* data, std::size_t bytes) {
+  return {c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes,
+                                                c10::DataPtr(data, c10::Device(c10::kCPU)),
+                                                c10::GetCPUAllocator(), /*resizable=*/false)};
 }
 
 // --- values ---
@@ -121,6 +131,41 @@ torch::jit::Stack RecordedCall::rebuild_arguments(std::span<const c10::Storage> 
     put_tensor(stack[it.argument], it.element, it.recipe.on(std::move(storage)));
   }
   return stack;
+}
+
+namespace {
+
+class Replaying {
+ public:
+  Replaying() { this_thread.is_replaying = true; }
+  Replaying(const Replaying&) = delete;
+  Replaying& operator=(const Replaying&) = delete;
+  ~Replaying() { this_thread.is_replaying = false; }
+};
+
+}  // namespace
+
+torch::jit::Stack RecordedCall::run_again(std::span<const c10::Storage> inputs,
+                                          std::span<const c10::Storage> fresh) const {
+  torch::jit::Stack stack = rebuild_arguments(inputs, fresh);
+  const AmbienceGuard guard(*ambience);
+  const ExpectedCost expected(cost);
+  std::optional<RandomStateGuard> generator;
+  if (random) generator.emplace(*random);
+  const Replaying replaying;
+  op.redispatchBoxed(keys, &stack);
+  return stack;
+}
+
+void RecordedCall::check_output(const at::Tensor& tensor, const Output& wanted) const {
+  const bool has_storage = tensor.has_storage();
+  if (has_storage && wanted.recipe.fits(tensor) && tensor.storage().nbytes() == wanted.bytes)
+    return;
+  throw InternalError(name() + " made a tensor of another shape when it was run again");
+}
+
+void RecordedCall::throw_fewer_outputs() const {
+  throw InternalError(name() + " made fewer tensors when it was run again");
 }
 
 }  // namespace coop::plugin

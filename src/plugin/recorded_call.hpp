@@ -40,6 +40,11 @@ class TensorRecipe {
   bool requires_grad_ = false;  // some kernels are chosen by it
 };
 
+// The arguments or the results of an operator.
+inline std::span<const c10::IValue> last_of(const torch::jit::Stack& stack, std::size_t count) {
+  return std::span(stack).last(count);
+}
+
 // The tensors in a list of values, in order: fn(const at::Tensor&, argument, element). The element is -1
 // for a tensor that is an argument itself. Undefined ones are passed over.
 template <typename Function>
@@ -58,6 +63,8 @@ void for_each_tensor(std::span<const c10::IValue> values, Function&& fn) {
   }
 }
 
+// A storage that looks at memory and does not own it.
+c10::Storage storage_over(void* data, std::size_t bytes);
 // Whether we can look into the value: numbers, tensors, and lists of them, but no objects.
 bool is_transparent(const c10::IValue& value);
 // The value without its tensors.
@@ -118,7 +125,27 @@ struct RecordedCall {
   // `overwritten`.
   [[nodiscard]] torch::jit::Stack rebuild_arguments(std::span<const c10::Storage> inputs,
                                                     std::span<const c10::Storage> fresh) const;
+  // Runs it once more, over these storages and in its own ambience; leaves its results on the stack.
+  [[nodiscard]] torch::jit::Stack run_again(std::span<const c10::Storage> inputs,
+                                            std::span<const c10::Storage> fresh) const;
+  // What a run made, like `outputs`: fn(const at::Tensor&, number). Throws InternalError where it is
+  // of another shape than it was.
+  template <typename Function>
+  void for_each_output(const torch::jit::Stack& results, Function&& fn) const {
+    std::size_t position = 0;
+    std::size_t next = 0;
+    for_each_tensor(results, [&](const at::Tensor& tensor, std::size_t, std::int64_t) {
+      if (next == outputs.size() || outputs[next].position != position++) return;
+      check_output(tensor, outputs[next]);
+      fn(tensor, next++);
+    });
+    if (next != outputs.size()) throw_fewer_outputs();
+  }
   [[nodiscard]] std::string name() const { return toString(op.operator_name()); }
+
+ private:
+  void check_output(const at::Tensor& tensor, const Output& wanted) const;
+  [[noreturn]] void throw_fewer_outputs() const;
 };
 
 }  // namespace coop::plugin

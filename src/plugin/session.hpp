@@ -31,6 +31,7 @@
 #include "core/engine/engine.hpp"
 #include "core/engine/out_of_memory.hpp"
 #include "core/pool/backing.hpp"
+#include "plugin/audit.hpp"
 #include "plugin/snapshot.hpp"
 #include "plugin/storage_record.hpp"
 #include "plugin/taint.hpp"
@@ -44,7 +45,8 @@ struct SessionOptions {
   std::string policy = "coop";
   bool stress = false;  // after every operator, all that may be evicted is evicted
   bool verify =
-      false;  // all bytes of what is evicted are compared when it comes back, not a sample
+      false;           // all bytes of what is evicted are compared when it comes back, not a sample
+  bool audit = false;  // every operator is run twice and looked at; nothing is evicted
   bool operator==(const SessionOptions&) const = default;
 };
 
@@ -129,6 +131,8 @@ class Session : public std::enable_shared_from_this<Session> {
     std::uint64_t raw = 0;
   };
   [[nodiscard]] Stats stats();
+  // Of an audit; the end of the scope says them.
+  [[nodiscard]] Findings& findings() { return findings_; }
   void count_operator() { ++operators_; }
   // By operators, in the pool: new storages, and what was written where it was.
   [[nodiscard]] MadeBytes& made() { return made_; }
@@ -182,6 +186,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Snapshot before_;  // the scope began
   std::atomic<std::uint64_t> operators_ = 0;
   MadeBytes made_;
+  Findings findings_;
 };
 
 // The session of the calling thread, which does not end while this is there. Null outside the scope.

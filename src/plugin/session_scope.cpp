@@ -143,8 +143,10 @@ void Session::end() {
     is_over();
     throw;
   }
+  const std::string findings = session->findings().take();
   is_over();
   reap();
+  TORCH_CHECK(findings.empty(), "coop: the audit found ", findings);
 }
 
 Snapshot Session::snapshot() {

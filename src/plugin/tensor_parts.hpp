@@ -8,6 +8,11 @@
 
 namespace coop::plugin {
 
+// It has one.
+inline c10::StorageImpl* storage_of(const at::Tensor& tensor) {
+  return tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
+}
+
 // Not only memory with a shape: something else must be rebuilt beside it, or handles its operators.
 inline bool is_strange(const at::Tensor& tensor) {
   const auto keys = tensor.key_set();

@@ -2,11 +2,8 @@
 
 #include <cstring>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
-
-#include <c10/core/CPUAllocator.h>
 
 #include "core/base/check.hpp"
 #include "core/base/errors.hpp"
@@ -15,13 +12,6 @@
 
 namespace coop::plugin {
 namespace {
-
-// A storage that looks at a block and does not own it.
-c10::Storage storage_over(void* data, std::size_t bytes) {
-  return {c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes,
-                                                c10::DataPtr(data, c10::Device(c10::kCPU)),
-                                                c10::GetCPUAllocator(), /*resizable=*/false)};
-}
 
 // Blocks that a replay has got hold of and not yet handed over.
 class OwnedBlocks {
@@ -64,52 +54,33 @@ void TorchWorld::replay(Token token, std::span<const BlockId> inputs, std::span<
     fresh.push_back(storage_over(session_.address_of(block), it.bytes));
   }
 
-  torch::jit::Stack stack = call.rebuild_arguments(read, fresh);
-  run_again(call, stack);
-
-  std::size_t position = 0;
-  std::size_t next = 0;
-  for_each_tensor(stack, [&](const at::Tensor& tensor, std::size_t, std::int64_t) {
-    if (next == call.outputs.size() || call.outputs[next].position != position++) return;
-    const RecordedCall::Output& wanted = call.outputs[next];
-    c10::StorageImpl& impl = *tensor.storage().unsafeGetStorageImpl();
-    if (!wanted.recipe.fits(tensor) || impl.nbytes() != wanted.bytes) {
-      throw InternalError(call.name() + " made a tensor of another shape when it was run again");
-    }
-    const BlockId block = session_.take_raw(impl);
+  const torch::jit::Stack results = run_again(call, read, fresh);
+  call.for_each_output(results, [&](const at::Tensor& tensor, std::size_t number) {
+    const BlockId block = session_.take_raw(*tensor.storage().unsafeGetStorageImpl());
     owned.add(block);
-    outputs[call.written + next++] = block;
+    outputs[call.written + number] = block;
   });
-  if (next != call.outputs.size()) {
-    throw InternalError(call.name() + " made fewer tensors when it was run again");
-  }
   check_contents(call, outputs);
   owned.hand_over();
 }
 
-void TorchWorld::run_again(const RecordedCall& call, torch::jit::Stack& stack) {
+torch::jit::Stack TorchWorld::run_again(const RecordedCall& call,
+                                        std::span<const c10::Storage> inputs,
+                                        std::span<const c10::Storage> fresh) {
   const std::uint64_t began = steady_clock_ns();
-  const AmbienceGuard ambience(*call.ambience);
-  const ExpectedCost expected(call.cost);
-  std::optional<RandomStateGuard> random;
-  if (call.random) random.emplace(*call.random);
-  this_thread.is_replaying = true;
+  torch::jit::Stack results;
   try {
-    call.op.redispatchBoxed(call.keys, &stack);
-    this_thread.is_replaying = false;
+    results = call.run_again(inputs, fresh);
   } catch (const c10::OutOfMemoryError&) {
-    this_thread.is_replaying = false;
     // Our own, from the allocator: the engine knows what to do about it.
     throw OutOfMemory(session_.last_out_of_memory());
-  } catch (...) {
-    this_thread.is_replaying = false;
-    throw;
   }
   const std::uint64_t took = steady_clock_ns() - began;
   const std::scoped_lock lock(recomputed_mutex_);
   Recomputed& it = recomputed_[call.name()];
   ++it.times;
   it.ns += static_cast<std::int64_t>(took);
+  return results;
 }
 
 RecomputedByOperator TorchWorld::recomputed() const {

@@ -40,7 +40,8 @@ class TorchWorld final : public World {
   [[nodiscard]] RecomputedByOperator recomputed() const;
 
  private:
-  void run_again(const RecordedCall& call, torch::jit::Stack& stack);
+  torch::jit::Stack run_again(const RecordedCall& call, std::span<const c10::Storage> inputs,
+                              std::span<const c10::Storage> fresh);
   void check_contents(const RecordedCall& call, std::span<const BlockId> outputs) const;
   void note_contents(const StorageRecord& record) noexcept;
 

@@ -106,6 +106,16 @@ def test_statistics_that_no_schema_names_are_updated_once():
         assert torch.equal(mean, wanted)
 
 
+def test_what_was_made_before_a_write_that_no_schema_names():
+    x = torch.arange(64.0).reshape(8, 8)
+    with stress():
+        mean, variance = torch.zeros(8), torch.ones(8)
+        doubled = mean * 2
+        torch.batch_norm_update_stats(x, mean, variance, 0.1)
+        assert not doubled.any()
+        assert mean.any()
+
+
 def test_an_address_is_never_null():
     with stress():
         y = torch.arange(1000.0) * 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 import torch
@@ -17,7 +17,8 @@ DTYPES = {
     "bool": torch.bool,
     "complex64": torch.complex64,
 }
-VARIANTS = ("plain", "inplace", "out")
+VARIANTS = ("plain", "inplace", "out", "inference", "autocast")
+MODES = VARIANTS[-2:]  # only where they are asked for
 
 
 @dataclass(frozen=True)
@@ -49,10 +50,13 @@ def differentiable(op, dtype: torch.dtype) -> bool:
     return is_inexact and op.supports_autograd and dtype in (op.backward_dtypes or ())
 
 
-def samples(op, dtype: torch.dtype) -> Iterator[object]:
-    """The same ones, with the same numbers, every time."""
+@lru_cache(maxsize=1)
+def samples(name: str, dtype: str) -> list[object]:
+    """The same ones, with the same numbers, every time. They are copied before they are used."""
+    op = operators()[name]
     seed()
-    yield from op.sample_inputs("cpu", dtype, requires_grad=differentiable(op, dtype))
+    needs_gradient = differentiable(op, DTYPES[dtype])
+    return list(op.sample_inputs("cpu", DTYPES[dtype], requires_grad=needs_gradient))
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,7 @@ class Selection:
     most: int | None = None  # samples of an operator, drawn by `seed`
     seed: int = 0
     sample: int | None = None
-    variant: str | None = None
+    variant: str | None = None  # none: all but the modes
 
     def numbers(self, name: str, dtype: str, count: int) -> list[int]:
         if self.sample is not None:
@@ -80,10 +84,15 @@ def cases_of(name: str, dtype: str, selection: Selection) -> Iterator[tuple[Case
     op = operators()[name]
     if DTYPES[dtype] not in op.dtypes:
         return
-    all_samples = list(samples(op, DTYPES[dtype]))
+    all_samples = samples(name, dtype)
     for number in selection.numbers(name, dtype, len(all_samples)):
         for variant in variants(op, all_samples[number]):
-            if selection.variant in (None, variant):
+            is_wanted = (
+                variant not in MODES
+                if selection.variant is None
+                else (variant == selection.variant)
+            )
+            if is_wanted:
                 yield Case(name, dtype, number, variant), all_samples[number]
 
 
@@ -93,4 +102,4 @@ def variants(op, sample) -> list[str]:
         found.append("inplace")
     if op.supports_out:
         found.append("out")
-    return found
+    return [*found, *MODES]

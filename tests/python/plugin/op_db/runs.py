@@ -19,16 +19,26 @@ MIB = 1 << 20
 POOL = 512 * MIB
 
 
-def stress() -> AbstractContextManager[None]:
-    return _plugin.budget(POOL, stress=True, small_limit=0)
+@dataclass(frozen=True)
+class Kind:
+    """What an operator is run in."""
+
+    options: dict = field(default_factory=dict)  # of the budget
+    has_budget: bool = True
+    inputs_are_older: bool = False  # than the budget, as parameters often are
+
+    def budget(self) -> AbstractContextManager[None]:
+        if not self.has_budget:
+            return nullcontext()
+        return _plugin.budget(POOL, small_limit=0, **self.options)
 
 
-def audit() -> AbstractContextManager[None]:
-    return _plugin.budget(POOL, audit=True, small_limit=0)
-
-
-# What an operator is run in, beside plain PyTorch.
-KINDS = {"stress": stress, "audit": audit}
+PLAIN = Kind(has_budget=False)
+KINDS = {
+    "stress": Kind({"stress": True}),
+    "older": Kind({"stress": True}, inputs_are_older=True),
+    "audit": Kind({"audit": True}),
+}
 
 
 def _differentiable(tree: object) -> list[torch.Tensor]:
@@ -50,6 +60,12 @@ def _backward(results: object, sample, made: Made) -> None:
     torch.autograd.backward(outputs, seeds)
 
 
+def _mode(variant: str) -> AbstractContextManager[object]:
+    if variant == "inference":
+        return torch.inference_mode()
+    return torch.autocast("cpu", torch.bfloat16, enabled=variant == "autocast")
+
+
 def _call(op, sample, variant: str, arguments: tuple, outcome: Outcome, made: Made) -> None:
     first, rest, named, out = arguments
     if variant == "out":
@@ -64,21 +80,23 @@ def _call(op, sample, variant: str, arguments: tuple, outcome: Outcome, made: Ma
         results = op.inplace_variant(first, *rest, **named)
         outcome.add("changed", first)
     else:
-        results = op(first, *rest, **named)
+        with _mode(variant):
+            results = op(first, *rest, **named)
     outcome.add("result", results)
     _backward(results, sample, made)
 
 
-def run(op, sample, variant: str, recipe: Recipe, budget: AbstractContextManager | None) -> Outcome:
+def run(op, sample, variant: str, recipe: Recipe, kind: Kind) -> Outcome:
     outcome = Outcome()
     seed(1)
     try:
-        with budget or nullcontext():
-            made = outcome.made = Made(is_counted=budget is not None)
+        arguments = recipe.copy() if kind.inputs_are_older else None
+        with kind.budget():
+            made = outcome.made = Made(is_counted=kind.has_budget)
             with made.paused():
-                arguments = recipe.copy()
+                arguments = arguments or recipe.copy()
             _call(op, sample, variant, arguments, outcome, made)
-            if budget:
+            if kind.has_budget:
                 torch.ops.coop.validate()
             made.stop()
     except Exception as error:
@@ -109,21 +127,21 @@ class Report:
     not_counted: list[str] = field(default_factory=list)  # with the reason
     made: dict[str, int] = field(default_factory=dict)  # bytes, as in class Made
 
-    def add(self, case: Case, op, sample, budget=stress) -> None:
+    def add(self, case: Case, op, sample, kind: Kind) -> None:
         try:
             out = _out_of(op, sample) if case.variant == "out" else None
             recipe = Recipe(sample.input, sample.args, sample.kwargs, out)
         except Exception as error:
             self.not_counted.append(f"{case}: {type(error).__name__}: {error}")
             return
-        plain, again = (run(op, sample, case.variant, recipe, None) for _ in range(2))
+        plain, again = (run(op, sample, case.variant, recipe, PLAIN) for _ in range(2))
         if plain.error:
             self.not_counted.append(f"{case}: {type(plain.error).__name__}: {plain.error}")
             return
         if differences(plain, again):
             self.not_counted.append(f"{case}: its plain run does not repeat")
             return
-        inside = run(op, sample, case.variant, recipe, budget())
+        inside = run(op, sample, case.variant, recipe, kind)
         self.cases += 1
         self.differing += [f"{case}: {why}" for why in differences(plain, inside)]
         for why, count in inside.made.bytes.items():

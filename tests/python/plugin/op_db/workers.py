@@ -23,6 +23,10 @@ class Task:
     kind: str = "stress"
     selection: Selection = ALL
 
+    def __str__(self) -> str:
+        mode = [self.selection.variant] if self.selection.variant else []
+        return "-".join([self.op, self.dtype, self.kind, *mode])
+
 
 def _run(task: Task, skipped: list[str], connection: Connection) -> Report:
     report = Report()
