@@ -6,6 +6,7 @@ and nothing is made again from it.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import wraps
@@ -20,7 +21,6 @@ _TENSOR_TAKES_ADDRESS = (
     "__dlpack__",
     "data_ptr",
     "storage",
-    "untyped_storage",
     "share_memory_",
     "is_shared",
     # Written in a loop of Python's, without an operator.
@@ -98,11 +98,40 @@ def _asking_first(function: Callable, ask: Callable) -> Callable:
     return call
 
 
+class _ThisThread(threading.local):
+    is_copying = False
+
+
+_this_thread = _ThisThread()
+
+
+def _while_copying(function: Callable) -> Callable:
+    """copy.deepcopy takes the storage only to copy it, and lets go of it: nobody writes there."""
+
+    @wraps(function)
+    def call(tensor, memo):
+        if type(tensor) is not torch.Tensor:
+            return function(tensor, memo)
+        before, _this_thread.is_copying = _this_thread.is_copying, True
+        try:
+            return function(tensor, memo)
+        finally:
+            _this_thread.is_copying = before
+
+    return call
+
+
+def _export_or_pin(tensor: torch.Tensor) -> None:
+    coop = torch.ops.coop
+    (coop.pin_tensor if _this_thread.is_copying else coop.export_tensor)(tensor)
+
+
 @contextmanager
 def raw_access_is_seen() -> Iterator[None]:
     coop = torch.ops.coop
     tensor, storage = torch.Tensor, torch.UntypedStorage
     asked = [(tensor, name, coop.export_tensor) for name in _TENSOR_TAKES_ADDRESS]
+    asked += [(tensor, "untyped_storage", _export_or_pin)]
     asked += [(tensor, name, coop.bring_back) for name in _TENSOR_LOOKS_ONCE]
     asked += [(storage, name, coop.export_storage) for name in _STORAGE_TAKES_ADDRESS]
     asked += [(module, name, coop.export_tensor) for module, name in _TO_DLPACK]
@@ -114,6 +143,8 @@ def raw_access_is_seen() -> Iterator[None]:
         for owner, name in _READ_A_LIST:
             new = _holding(getattr(owner, name), position=1 if owner is tensor else 0)
             stack.enter_context(replaced(owner, name, new))
+        copied = _while_copying(tensor.__deepcopy__)
+        stack.enter_context(replaced(tensor, "__deepcopy__", copied))
         # A table of C functions that know nothing of us. Without it callers use __dlpack__.
         if hasattr(tensor, "__dlpack_c_exchange_api__"):
             stack.enter_context(replaced(tensor, "__dlpack_c_exchange_api__", None))

@@ -1,5 +1,7 @@
 """Contents that change, or are read, without an operator: through addresses and storages."""
 
+import copy
+
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: make setup")
@@ -103,3 +105,21 @@ def test_a_factory_reads_what_is_no_template():
     with stress():
         high = torch.tensor(6) + 1
         assert torch.equal(torch.randint_like(torch.zeros(100), high), wanted)
+
+
+def test_a_deep_copy_leaves_the_original_to_be_relied_on():
+    """What is made from it is evicted and made again as before."""
+    older = torch.arange(5000.0)
+    with stress():
+        x = torch.arange(5000.0) + 1
+        first, half, second = copy.deepcopy([x, x[:2500], older])
+        y = first + second
+        first.zero_()
+        x.add_(1)
+        z, w = x * 2, older * 2
+        for it in (y, z, w):
+            assert not torch.ops.coop.is_resident(it)
+        assert torch.equal(y, older + older + 1)
+        assert torch.equal(z, (older + 2) * 2)
+        assert not half.any()  # it shares its memory, as the originals do
+        assert torch.equal(second, older)
