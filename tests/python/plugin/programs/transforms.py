@@ -177,12 +177,11 @@ def without_compiler():
 
 def compiled(backend):
     inner = nn.Sequential(nn.Linear(40, 40), nn.GELU(), nn.LayerNorm(40), nn.Linear(40, 40))
-    model = nn.ModuleList([nn.Linear(32, 40), inner, nn.Linear(40, 10)])
-    torch.compiler.reset()
+    model = nn.ModuleList([layers(3, outputs=40), inner, layers(3, inputs=40)])
     fast = torch.compile(inner, backend=backend)
 
     def forward(x):
-        x = model[0](x).tanh()
+        x = model[0](x)
         return model[2](fast(x) + x)
 
     return regress(model, forward)
