@@ -1,18 +1,23 @@
 #!/usr/bin/env bash
-# Builds and runs the micro-benchmarks and prints their table.
+# Builds and runs the micro-benchmarks, and what the PyTorch plugin costs, and prints their tables.
 #
 #   scripts/bench.sh [--smoke] [--json FILE]
 #
 #   --smoke       every benchmark for a moment only: shows that they run, measures nothing
-#   --json FILE   also write the table there
+#   --json FILE   also write the tables there: the plugin's in plugin_cost.json beside it
 source "$(dirname "$0")/common.sh"
 
 run_args=()
 report_args=()
+plugin_args=()
 while (($#)); do
   case $1 in
-    --smoke) run_args+=(--benchmark_min_time=0.001) ;;
-    --json) report_args+=(--json "${2:?--json needs a file}"); shift ;;
+    --smoke) run_args+=(--benchmark_min_time=0.001) plugin_args+=(--smoke) ;;
+    --json)
+      report_args+=(--json "${2:?--json needs a file}")
+      plugin_args+=(--json "$(dirname "$2")/plugin_cost.json")
+      shift
+      ;;
     *) die "unknown argument $1; usage: scripts/bench.sh [--smoke] [--json FILE]" ;;
   esac
   shift
@@ -23,3 +28,7 @@ raw=build/bench/micro.json
 build/bench/bench/micro/coop-bench-micro "${run_args[@]}" \
   --benchmark_out="$raw" --benchmark_out_format=json
 .venv/bin/python bench/report.py "$raw" "${report_args[@]}" | tee build/bench/table.txt
+
+scripts/build.sh release --target coop-plugin
+PYTHONPATH=python .venv/bin/python bench/plugin_cost.py "${plugin_args[@]}" |
+  tee -a build/bench/table.txt
