@@ -38,7 +38,19 @@ InterceptedCall::InterceptedCall(Session& session, const c10::OperatorHandle& op
       facts_(facts),
       below_(below),
       stack_(stack),
+      arguments_(last_of(stack, op.schema().arguments().size())),
       is_opaque_(is_opaque) {}
+
+InterceptedCall::InterceptedCall(Session& session, const c10::OperatorHandle& op,
+                                 const OperatorFacts& facts, c10::DispatchKeySet below,
+                                 torch::jit::Stack& stack, std::span<const c10::IValue> arguments)
+    : session_(session),
+      op_(op),
+      facts_(facts),
+      below_(below),
+      stack_(stack),
+      arguments_(arguments),
+      is_opaque_(false) {}
 
 InterceptedCall::~InterceptedCall() { let_go(); }
 
@@ -49,26 +61,53 @@ void InterceptedCall::run() {
     look_at_arguments();
     begin();
   });
-  const std::uint64_t began = steady_clock_ns();
-  const std::uint64_t memory_ns = this_thread.memory_ns;
   try {
     if (session_.options().audit) begin_audit();
     record_arguments();
+    const Timer timer;
     redispatch();
-    const std::uint64_t spent_on_memory = this_thread.memory_ns - memory_ns;
-    const auto cost = static_cast<double>(steady_clock_ns() - began - spent_on_memory);
-    facts_.last_cost.store(cost, std::memory_order_relaxed);
-    look_at_results();
-    with_torch_errors([&] { finish(cost); });
+    finish_run(timer.ns());
   } catch (...) {
-    for (Made& made : made_) session_.give_back_raw(std::move(made.raw));
-    session_.engine().abort_call(call_);
-    session_.engine().abort_call(side_effects_);
+    abort();
     throw;
   }
   let_go();
   if (this_thread.unknown_depth == 0) session_.between_operators();
   if (facts_.kind == OperatorFacts::Kind::kUnknown) warn_of_unknown(op_, kept_bytes_);
+}
+
+// What it has read is what it was, and where it was.
+void InterceptedCall::note_that_it_ran(double cost) {
+  session_.count_operator();
+  with_torch_errors([&] {
+    look_at_arguments();
+    begin();
+  });
+  try {
+    record_arguments();
+    if (recorded_) {
+      const c10::impl::ExcludeDispatchKeyGuard as_it_ran(kOurKeys);
+      recorded_->ambience = Ambience::shared_of_this_thread();
+    }
+    finish_run(cost);
+  } catch (...) {
+    abort();
+    throw;
+  }
+  let_go();
+  if (this_thread.unknown_depth == 0) session_.between_operators();
+}
+
+void InterceptedCall::finish_run(double cost) {
+  facts_.last_cost.store(cost, std::memory_order_relaxed);
+  look_at_results();
+  with_torch_errors([&] { finish(cost); });
+}
+
+void InterceptedCall::abort() noexcept {
+  for (const Made& made : made_) session_.give_back_raw(made.raw);
+  session_.engine().abort_call(call_);
+  session_.engine().abort_call(side_effects_);
 }
 
 // --- before ---
@@ -77,19 +116,17 @@ InterceptedCall::Role InterceptedCall::role_of(const at::Tensor& tensor,
                                                std::size_t argument) const {
   if (is_opaque_) return Role::kChanged;
   if (facts_.is_side_effect(argument)) {
-    const auto arguments = last_of(stack_, op_.schema().arguments().size());
-    return arguments[facts_.side_effects_if].toBool() ? Role::kSideEffect : Role::kRead;
+    return arguments_[facts_.side_effects_if].toBool() ? Role::kSideEffect : Role::kRead;
   }
   if (!facts_.writes[argument]) return Role::kRead;
   return facts_.is_overwriting && covers_storage(tensor) ? Role::kOverwritten : Role::kChanged;
 }
 
 void InterceptedCall::look_at_arguments() {
-  const auto arguments = last_of(stack_, op_.schema().arguments().size());
-  for (const c10::IValue& it : arguments) {
+  for (const c10::IValue& it : arguments_) {
     if (!is_transparent(it)) has_strange_tensors_ = true;
   }
-  for_each_tensor(arguments, [&](const at::Tensor& tensor, std::size_t argument, std::int64_t) {
+  for_each_tensor(arguments_, [&](const at::Tensor& tensor, std::size_t argument, std::int64_t) {
     const bool is_read_only = !is_opaque_ && !facts_.writes[argument];
     if (is_number(tensor) && is_read_only) return;
     if (is_strange(tensor)) has_strange_tensors_ = true;
@@ -178,12 +215,11 @@ Taint InterceptedCall::taint() const {
 void InterceptedCall::record_arguments() {
   taint_ = taint();
   if (taint_ != Taint::kNone) return;
-  const auto arguments = last_of(stack_, op_.schema().arguments().size());
   auto recorded = std::make_unique<RecordedCall>(op_);
   recorded->keys = below_;
-  for (const c10::IValue& it : arguments) recorded->arguments.push_back(without_tensors(it));
+  for (const c10::IValue& it : arguments_) recorded->arguments.push_back(without_tensors(it));
   for_each_tensor(
-      arguments, [&](const at::Tensor& tensor, std::size_t argument, std::int64_t element) {
+      arguments_, [&](const at::Tensor& tensor, std::size_t argument, std::int64_t element) {
         const Use* use = use_of(storage_of(tensor));
         if (use == nullptr && is_number(tensor)) {
           // A number of the program's that was made a tensor for this call alone: nobody writes it.
@@ -210,7 +246,7 @@ void InterceptedCall::record_arguments() {
     }
     if (use.role == Role::kChanged || use.role == Role::kOverwritten) ++recorded->written;
   }
-  if (facts_.is_random) random_ = RandomState::of(generator_among(arguments));
+  if (facts_.is_random) random_ = RandomState::of(generator_among(arguments_));
   recorded_ = std::move(recorded);
 }
 
@@ -270,13 +306,13 @@ bool InterceptedCall::adopt(const at::Tensor& tensor) {
   if (is_seen || use_of(impl) != nullptr) return false;
   auto record = std::make_unique<StorageRecord>(session_);
   made_.reserve(made_.size() + 1);
-  Session::Raw raw = session_.claim_raw(*impl);
-  if (raw.empty()) return false;
+  const Session::Raw raw = session_.claim_raw(*impl);
+  if (!raw) return false;
   record->impl = impl;
   record->bytes = impl->nbytes();
   record->is_trusted = !is_opaque_ && !facts_.is_buffer;
   record->is_filled = covers_storage(tensor);
-  made_.push_back({.record = std::move(record), .raw = std::move(raw)});
+  made_.push_back({.record = std::move(record), .raw = raw});
   return true;
 }
 
@@ -313,13 +349,14 @@ void InterceptedCall::finish(double cost) {
   std::vector<NewOutput> outputs;
   for (const Made& made : made_) {
     outputs.push_back(
-        {.block = made.raw.mapped(), .storage = made.record->token(), .bytes = made.record->bytes});
+        {.block = made.raw.block, .storage = made.record->token(), .bytes = made.record->bytes});
   }
   const CallResult result{.token = recorded_ ? TorchWorld::token_of(*recorded_) : 0,
                           .cost = cost,
                           .is_replayable = recorded_ != nullptr,
                           .outputs = outputs};
   const std::vector<StorageId> ids = engine.end_call(call_, result);
+  note_what_it_feeds_on();
   static_cast<void>(recorded_.release());  // the engine has its token
   count_made(call_.was_recorded || audit_ != nullptr);
   for (std::size_t i = 0; i < made_.size(); ++i) {
@@ -357,6 +394,19 @@ void InterceptedCall::count_made(bool was_recorded) const {
     if (is_written && !use.record->is_foreign) count(*use.record);
   }
   for (const Made& made : made_) count(*made.record);
+}
+
+// Of a Call that makes nothing but small things nothing is kept.
+void InterceptedCall::note_what_it_feeds_on() noexcept {
+  const bool is_kept =
+      recorded_ && call_.was_recorded &&
+ (std::any_of(made_.begin(), made_.end(),
+                                [](const Made& made) { return !made.record->is_small; }) ||
+                    std::any_of(uses_.begin(), uses_.end(), [](const Use& use) {
+                      return use.role != Role::kRead && !use.record->is_small;
+                    }));
+  if (!is_kept) return;
+  for (const Use& use : uses_) use.record->feeds_calls = true;
 }
 
 void InterceptedCall::let_go() noexcept {

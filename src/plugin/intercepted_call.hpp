@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -23,11 +24,29 @@ class InterceptedCall {
   // Opaque: whatever runs it does what it likes with its arguments.
   InterceptedCall(Session& session, const c10::OperatorHandle& op, const OperatorFacts& facts,
                   c10::DispatchKeySet below, torch::jit::Stack& stack, bool is_opaque);
+  // One that has been taken to be light (light_call.hpp), has run, and has made something large.
+  InterceptedCall(Session& session, const c10::OperatorHandle& op, const OperatorFacts& facts,
+                  c10::DispatchKeySet below, torch::jit::Stack& stack,
+                  std::span<const c10::IValue> arguments);
   InterceptedCall(const InterceptedCall&) = delete;
   InterceptedCall& operator=(const InterceptedCall&) = delete;
   ~InterceptedCall();
 
   void run();
+  void note_that_it_ran(double cost);
+
+  // How long the operator itself takes.
+  class Timer {
+   public:
+    [[nodiscard]] double ns() const {
+      const std::uint64_t spent_on_memory = this_thread.memory_ns - memory_ns_;
+      return static_cast<double>(steady_clock_ns() - began_ - spent_on_memory);
+    }
+
+   private:
+    std::uint64_t began_ = steady_clock_ns();
+    std::uint64_t memory_ns_ = this_thread.memory_ns;
+  };
 
  private:
   // What the operator does with a storage.
@@ -53,6 +72,8 @@ class InterceptedCall {
   void begin_audit();
   void record_arguments();
   void redispatch();
+  void finish_run(double cost);
+  void abort() noexcept;
   void look_at_results();
   bool adopt(const at::Tensor& tensor);
   void describe_contents();
@@ -60,6 +81,7 @@ class InterceptedCall {
   void finish_audit();
   void finish(double cost);
   void count_made(bool was_recorded) const;
+  void note_what_it_feeds_on() noexcept;
   void let_go() noexcept;
 
   Session& session_;
@@ -67,6 +89,7 @@ class InterceptedCall {
   const OperatorFacts& facts_;
   c10::DispatchKeySet below_;
   torch::jit::Stack& stack_;
+  std::span<const c10::IValue> arguments_;  // good until it runs
   bool is_opaque_;
   bool has_strange_tensors_ = false;  // among its arguments: not just memory with a shape
   bool has_strange_results_ = false;

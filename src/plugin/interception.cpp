@@ -13,6 +13,7 @@
 #include "plugin/dispatch_key.hpp"
 #include "plugin/gradients.hpp"
 #include "plugin/intercepted_call.hpp"
+#include "plugin/light_call.hpp"
 #include "plugin/operator_facts.hpp"
 #include "plugin/session.hpp"
 #include "plugin/tensor_parts.hpp"
@@ -83,6 +84,7 @@ void handle(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit
     if (facts.raw_reader == nullptr) return op.redispatchBoxed(below, stack);
     return run_with_contents(*facts.raw_reader, op, stack, below);
   }
+  if (!is_opaque && run_if_light(*session, op, facts, below, *stack)) return;
   InterceptedCall(*session, op, facts, below, *stack, is_opaque).run();
 }
 

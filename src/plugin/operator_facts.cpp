@@ -86,7 +86,7 @@ bool is_view(const c10::FunctionSchema& schema) {
 }
 
 Kind kind_of(const c10::OperatorHandle& op, std::string_view space, std::string_view name) {
-  if (space == "coop") return Kind::kOurs;
+  if (space == "coop" || space == "profiler") return Kind::kOurs;
   if (space != "aten") return Kind::kUnknown;
   // Arrives whole only in inference mode, and may then read, write or view.
   if (op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) &&
@@ -121,6 +121,8 @@ std::unique_ptr<OperatorFacts> study(const c10::OperatorHandle& op) {
 
   auto facts = std::make_unique<OperatorFacts>();
   facts->kind = kind_of(op, space, name);
+  facts->arguments = static_cast<std::uint32_t>(schema.arguments().size());
+  facts->results = static_cast<std::uint32_t>(schema.returns().size());
   bool has_out = false;
   for (const c10::Argument& argument : schema.arguments()) {
     facts->writes.push_back(is_write(argument) || is_hidden_write(name, argument));
@@ -138,6 +140,8 @@ std::unique_ptr<OperatorFacts> study(const c10::OperatorHandle& op) {
   facts->has_template = makes_memory;
   facts->is_overwriting = is_one_of(name, kRandomFills);
   facts->is_buffer = name == "empty_strided";
+  facts->may_be_light = !facts->is_buffer && !changes_storage(name) &&
+                        !(facts->is_random && facts->is_replayable) && facts->raw_reader == nullptr;
   if (is_one_of(name, kBatchNorms)) {
     facts->side_effects = {3, 4};  // running_mean, running_var
     facts->side_effects_if = 5;    // training

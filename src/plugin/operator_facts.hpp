@@ -22,7 +22,7 @@ struct OperatorFacts {
     kView,       // changes what a tensor looks at; reads and writes no contents
     kComposite,  // made of others, which we see one by one
     kUnknown,    // not ATen's: it may do anything with its arguments
-    kOurs,       // coop's own
+    kOurs,       // coop's own, and the profiler's, which are no more the program's
   };
   Kind kind = Kind::kUnknown;
   // May be run again, for what it makes or changes. Deny by default: factories (their memory may be
@@ -34,7 +34,10 @@ struct OperatorFacts {
   bool has_template = false;    // of its first tensor only shape and type matter (`zeros_like`)
   bool is_overwriting = false;  // what it writes does not depend on what was there (`bernoulli_`)
   bool is_buffer = false;       // its output is a buffer of compiled code, written out of our sight
+  bool may_be_light = false;    // light_call.hpp
   std::vector<bool> writes;     // by argument
+  std::uint32_t arguments = 0;
+  std::uint32_t results = 0;
   const RawReader* raw_reader = nullptr;  // if it is one of those
 
   // Arguments that it writes besides, as a side effect of which its results are independent, if the

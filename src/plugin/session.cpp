@@ -54,19 +54,20 @@ Session::Session(const SessionOptions& options, Bytes pool_bytes)
       pool_({.bytes = pool_bytes, .fit = policy_->traits().fit, .small_limit = options.small_limit},
             memory_),
       world_(*this, options.stress || options.verify ? Sample::kAll : Sample::kSome),
-      engine_(pool_, *policy_, world_, engine_options(options)) {}
+      engine_(pool_, *policy_, world_, engine_options(options)),
+      small_limit_(pool_.small_limit()),
+      takes_light_calls_(small_limit_ > 0) {}
 
 // --- memory ---
 
 c10::DataPtr Session::allocate(std::size_t bytes) {
-  const std::uint64_t began = steady_clock_ns();
-  const BlockId block = with_torch_errors([&] {
+  const Allocation made = with_torch_errors([&] {
     try {
       try {
-        return engine_.allocate(bytes, this_thread.expected_cost);
+        return engine_.allocate_memory(bytes, this_thread.expected_cost);
       } catch (const OutOfMemory&) {
         if (!sweep_foreign()) throw;
-        return engine_.allocate(bytes, this_thread.expected_cost);
+        return engine_.allocate_memory(bytes, this_thread.expected_cost);
       }
     } catch (const OutOfMemory& error) {
       const std::scoped_lock lock(mutex_);
@@ -74,17 +75,17 @@ c10::DataPtr Session::allocate(std::size_t bytes) {
       throw;
     }
   });
-  void* data = engine_.address(block);
-  const Bytes held = engine_.held_bytes();
+  void* data = made.address;
   try {
     const std::scoped_lock lock(mutex_);
-    raw_.emplace(data, block);
-    peak_held_ = std::max(peak_held_, held);
+    raw_.add(data, made.block);
+    peak_held_ = std::max(peak_held_, made.held);
   } catch (...) {
-    engine_.free(block);
+    engine_.free(made.block);
     throw;
   }
-  this_thread.memory_ns += steady_clock_ns() - began;
+  if (made.has_searched && takes_light_calls()) takes_light_calls_ = false;
+  this_thread.memory_ns += made.making_room_ns;
   return {data, data, &free_raw_memory, c10::Device(c10::kCPU)};
 }
 
@@ -92,10 +93,9 @@ void Session::free_raw(void* data) noexcept {
   BlockId block;
   {
     const std::scoped_lock lock(mutex_);
-    const auto found = raw_.find(data);
-    COOP_CHECK(found != raw_.end());
-    block = found->second;
-    raw_.erase(found);
+    const auto found = raw_.take(data);
+    COOP_CHECK(found);
+    block = *found;
   }
   engine_.free(block);
 }
@@ -108,19 +108,23 @@ Session::Raw Session::claim_raw(c10::StorageImpl& impl) {
   const Memory memory = memory_of(impl);
   if (!is_raw(memory)) return {};
   const std::scoped_lock lock(mutex_);
-  return raw_.extract(memory.data);
+  const auto block = raw_.claim(memory.data);
+  if (!block) return {};
+  return {.data = memory.data, .block = *block};
 }
 
-void Session::give_back_raw(Raw raw) noexcept {
+void Session::give_back_raw(const Raw& raw) noexcept {
   const std::scoped_lock lock(mutex_);
-  raw_.insert(std::move(raw));
+  raw_.give_back(raw.data, raw.block);
 }
 
 BlockId Session::take_raw(c10::StorageImpl& impl) {
   const Raw raw = claim_raw(impl);
-  if (raw.empty()) throw InternalError("an operator that was run again made no new storage");
+  if (!raw) throw InternalError("an operator that was run again made no new storage");
   static_cast<void>(impl._mutable_data_ptr_no_checks().release_context());
-  return raw.mapped();
+  const std::scoped_lock lock(mutex_);
+  raw_.settle_claim();
+  return raw.block;
 }
 
 MemoryReport Session::last_out_of_memory() const {
@@ -161,6 +165,7 @@ Session::Stats Session::stats() {
   const std::scoped_lock lock(mutex_);
   return {.peak_held = peak_held_,
           .operators = operators_,
+          .light = light_operators_,
           .foreign = foreign_.size(),
           .records = records_,
           .raw = raw_.size()};

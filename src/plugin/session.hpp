@@ -32,6 +32,7 @@
 #include "core/engine/out_of_memory.hpp"
 #include "core/pool/backing.hpp"
 #include "plugin/audit.hpp"
+#include "plugin/raw_blocks.hpp"
 #include "plugin/snapshot.hpp"
 #include "plugin/storage_record.hpp"
 #include "plugin/taint.hpp"
@@ -95,11 +96,15 @@ class Session : public std::enable_shared_from_this<Session> {
   c10::DataPtr allocate(std::size_t bytes);
   // What the last of those was about.
   [[nodiscard]] MemoryReport last_out_of_memory() const;
-  // Memory of the pool that no record has is about to get one. Empty if it is no such memory, or if another
-  // thread was first. Who has it and cannot use it gives it back.
-  using Raw = std::unordered_map<void*, BlockId>::node_type;
+  // Memory of the pool that no record has is about to get one. None if it is no such memory, or if another
+  // thread was first. Who has claimed it links its record, or gives it back.
+  struct Raw {
+    const void* data = nullptr;
+    BlockId block;
+    explicit operator bool() const { return data != nullptr; }
+  };
   Raw claim_raw(c10::StorageImpl& impl);
-  void give_back_raw(Raw raw) noexcept;
+  void give_back_raw(const Raw& raw) noexcept;
   // The raw memory of a storage, taken out of its hands.
   BlockId take_raw(c10::StorageImpl& impl);
   [[nodiscard]] void* address_of(BlockId block) const;
@@ -111,7 +116,12 @@ class Session : public std::enable_shared_from_this<Session> {
   // What the engine knows the storage by; made known if it is new. Null if there is nothing to know: no
   // bytes, another device.
   StorageRecord* record_of(c10::StorageImpl& impl);
-  void link(StorageRecord& record);
+  void link(StorageRecord& record) noexcept;
+  // Whether nothing that an operator does with the storage concerns the engine (light_call.hpp).
+  bool is_light(c10::StorageImpl& impl, bool is_written);
+  [[nodiscard]] bool takes_light_calls() const {
+    return takes_light_calls_.load(std::memory_order_relaxed);
+  }
   // It is dead, and no operator runs with it.
   void release(StorageRecord* record) noexcept;
   // Kept from now on, not made again.
@@ -126,6 +136,7 @@ class Session : public std::enable_shared_from_this<Session> {
   struct Stats {
     Bytes peak_held = 0;
     std::uint64_t operators = 0;
+    std::uint64_t light = 0;  // of those
     std::uint64_t foreign = 0;
     std::uint64_t records = 0;
     std::uint64_t raw = 0;
@@ -133,7 +144,9 @@ class Session : public std::enable_shared_from_this<Session> {
   [[nodiscard]] Stats stats();
   // Of an audit; the end of the scope says them.
   [[nodiscard]] Findings& findings() { return findings_; }
-  void count_operator() { ++operators_; }
+  void count_operator() { operators_.fetch_add(1, std::memory_order_relaxed); }
+  void count_light_operator() { light_operators_.fetch_add(1, std::memory_order_relaxed); }
+  [[nodiscard]] bool is_large(std::size_t bytes) const { return bytes > small_limit_; }
   // By operators, in the pool: new storages, and what was written where it was.
   [[nodiscard]] MadeBytes& made() { return made_; }
   // Of the scope that is in force, or of the last one.
@@ -143,7 +156,7 @@ class Session : public std::enable_shared_from_this<Session> {
   static void reap();
   static std::shared_ptr<Session> find_over(const SessionOptions& options);
   static Bytes held_in_pools();
-  void reap_if_over() noexcept;
+  static void reap_those_that_are_over() noexcept;
   void resume();
   [[nodiscard]] bool is_raw(const Memory& memory) const;
   [[nodiscard]] void* foreign_address_of(BlockId block) const;
@@ -172,9 +185,11 @@ class Session : public std::enable_shared_from_this<Session> {
   Pool pool_;
   TorchWorld world_;
   Engine engine_;
+  Bytes small_limit_;
+  std::atomic<bool> takes_light_calls_;
 
   mutable std::mutex mutex_;
-  std::unordered_map<void*, BlockId> raw_;
+  RawBlocks raw_;
   StorageRecord* first_ = nullptr;
   std::uint64_t records_ = 0;
   std::unordered_map<c10::StorageImpl*, std::unique_ptr<StorageRecord>> foreign_;
@@ -187,6 +202,8 @@ class Session : public std::enable_shared_from_this<Session> {
   std::atomic<std::uint64_t> operators_ = 0;
   MadeBytes made_;
   Findings findings_;
+  std::atomic<std::uint64_t> light_operators_ = 0;
+  std::atomic<std::uint32_t> frees_ = 0;  // that are going on: until then it is not empty
 };
 
 // The session of the calling thread, which does not end while this is there. Null outside the scope.

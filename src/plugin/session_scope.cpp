@@ -189,9 +189,8 @@ void Session::reap() {
   });
 }
 
-// The last that lived in it may just have gone.
-void Session::reap_if_over() noexcept {
-  if (this == active_session || !is_empty()) return;
+// The last that lived in one may just have gone.
+void Session::reap_those_that_are_over() noexcept {
   try {
     reap();
   } catch (const std::bad_alloc&) {
@@ -201,22 +200,24 @@ void Session::reap_if_over() noexcept {
 
 bool Session::is_empty() {
   const std::scoped_lock lock(mutex_);
-  return first_ == nullptr && raw_.empty();
+  return first_ == nullptr && raw_.size() == 0 && frees_ == 0;
 }
 
 bool Session::free_anywhere(void* data) noexcept {
-  std::shared_ptr<Session> owner;
+  Session* owner = nullptr;
   {
     const std::scoped_lock lock(sessions_mutex);
     const auto found = std::find_if(sessions().begin(), sessions().end(), [&](const auto& session) {
       return session->memory_.contains(data);
     });
     if (found == sessions().end()) return false;
-    owner = *found;
+    owner = found->get();
+    ++owner->frees_;  // it stays
   }
   if (is_forked) return true;  // the parent's
   owner->free_raw(data);
-  owner->reap_if_over();
+  --owner->frees_;  // from here on it may be gone
+  if (owner != active_session) reap_those_that_are_over();
   return true;
 }
 

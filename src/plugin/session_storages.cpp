@@ -13,14 +13,19 @@
 namespace coop::plugin {
 namespace {
 
-// Memory of PyTorch's own allocator is written by operators. What numpy, another process or a file has a
-// hand in can change at any time. Who asked for an array of numpy's before the scope has left a trace: the
-// storage may no longer be resized. (Those of a checkpoint never may, and have no allocator.)
+// Who asked for an array of numpy's outside a scope has left a trace: the storage may no longer be resized.
+// (Those of a checkpoint never may, and have no allocator.)
+bool is_numpys_too(c10::StorageImpl& impl) {
+  return !impl.resizable() && impl.allocator() != nullptr;
+}
+
+// Memory of PyTorch's own allocator, and of pools before this one, is written by operators. What numpy, another
+// process or a file has a hand in can change at any time.
 bool is_written_by_operators_only(c10::StorageImpl& impl, const Memory& memory) {
   const bool is_plain = memory.deleter == plain_allocator().raw_deleter();
   const bool is_from_earlier_pool = memory.record != nullptr ? memory.record->is_trusted.load()
                                                              : memory.deleter == &free_raw_memory;
-  return (is_plain || is_from_earlier_pool) && (impl.resizable() || impl.allocator() == nullptr);
+  return (is_plain || is_from_earlier_pool) && !is_numpys_too(impl);
 }
 
 }  // namespace
@@ -39,18 +44,34 @@ StorageRecord* Session::record_of(c10::StorageImpl& impl) {
   }
 }
 
+bool Session::is_light(c10::StorageImpl& impl, bool is_written) {
+  if (impl.device_type() != c10::kCPU || impl.sym_nbytes().is_heap_allocated()) return true;
+  // Without the lock: raw memory that another thread makes known at this moment is at the same address
+  // before and after.
+  const c10::DataPtr& memory = impl._mutable_data_ptr_no_checks();
+  const c10::DeleterFnPtr deleter = memory.get_deleter();
+  if (deleter == &free_raw_memory && memory_.contains(memory.get())) {
+    return !is_large(impl.nbytes());
+  }
+  const StorageRecord* record = record_of(impl);
+  if (record == nullptr) return true;
+  if (!record->is_small && !record->is_foreign) return false;
+  return !is_written || !record->feeds_calls;
+}
+
 // Memory of the pool that came about out of our sight: contents without a history.
 StorageRecord* Session::adopt_raw(c10::StorageImpl& impl) {
   drop_foreign(impl);  // it may have been one, and have been resized
   auto record = std::make_unique<StorageRecord>(*this);
-  Raw raw = claim_raw(impl);
-  if (raw.empty()) return nullptr;
+  const Raw raw = claim_raw(impl);
+  if (!raw) return nullptr;
   record->impl = &impl;
   record->bytes = impl.nbytes();
+  record->is_trusted = !is_numpys_too(impl);
   try {
-    record->id = engine_.add_source(record->token(), record->bytes, raw.mapped());
+    record->id = engine_.add_source(record->token(), record->bytes, raw.block);
   } catch (...) {
-    give_back_raw(std::move(raw));
+    give_back_raw(raw);
     throw;
   }
   made_.add(Taint::kUnseenMaker, record->bytes);
@@ -58,8 +79,10 @@ StorageRecord* Session::adopt_raw(c10::StorageImpl& impl) {
   return record.release();
 }
 
-void Session::link(StorageRecord& record) {
+// What was raw and claimed has a record now.
+void Session::link(StorageRecord& record) noexcept {
   const std::scoped_lock lock(mutex_);
+  raw_.settle_claim();
   record.next = first_;
   if (first_ != nullptr) first_->previous = &record;
   first_ = &record;
@@ -86,7 +109,7 @@ void storage_gone(void* context) noexcept {
   // The operator that runs with it (`resize_`) lets it go when it ends.
   if (!lose_storage(*record)) return;
   session->release(record);
-  session->reap_if_over();
+  if (session.get() != Session::active()) Session::reap_those_that_are_over();
 }
 
 void Session::end_lineage(c10::StorageImpl& impl) {

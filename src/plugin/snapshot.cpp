@@ -17,6 +17,7 @@ Snapshot Snapshot::of(Session& session) {
     now.totals.emplace(name, static_cast<std::int64_t>(value));
   };
   total("operators", own.operators);
+  total("light_operators", own.light);
   total("evicted_once_bytes", session.world().bytes_evicted_once());
   total("evictions", session.world().evictions());
   total("restorations", session.world().restorations());

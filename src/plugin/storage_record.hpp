@@ -46,6 +46,10 @@ struct StorageRecord {
   bool is_ours = false;  // its DataPtr leads here
   bool was_evicted = false;  // and has not come back
   bool is_foreign = false;
+  // Its block is of the small area, and has been from the beginning: it is never evicted, and a Source.
+  bool is_small = false;
+  // Recorded Calls have read it: what they made may depend on its contents.
+  std::atomic<bool> feeds_calls = false;
   bool is_filled = false;  // an operator wrote all of it: no byte is what happened to be there
   // Only operators that we see write it. If not, what is made from it cannot be made again for certain.
   std::atomic<bool> is_trusted = true;

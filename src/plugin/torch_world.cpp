@@ -125,6 +125,7 @@ void TorchWorld::attach(Token storage, BlockId block) noexcept {
   if (record.is_foreign) {
     PoolMemory::discard(memory, session_.engine().pool().info(block).bytes);
   } else {
+    if (!record.is_ours) record.is_small = session_.engine().pool().info(block).is_small;
     give_memory(record, memory);
   }
 }

@@ -108,6 +108,15 @@ struct EngineStats {
   std::uint64_t planned_calls = 0;  // that came as planned
 };
 
+// Memory for the world.
+struct Allocation {
+  BlockId block;
+  std::byte* address = nullptr;
+  Bytes held = 0;                    // by all blocks together
+  std::uint64_t making_room_ns = 0;  // of real time, if room had to be made
+  bool has_searched = false;         // room had to be made, now or before: the budget binds
+};
+
 class Engine final : private BlockOwner, private GraphListener {
  public:
   Engine(Pool& pool, Policy& policy, World& world, const EngineOptions& options = {});
@@ -127,7 +136,9 @@ class Engine final : private BlockOwner, private GraphListener {
 
   // A pinned block, for an output or as a workspace; evicts where it must. Whoever allocates it frees
   // it, or hands it over with end_call or from World::replay. `cost`: of what it is for, if known.
-  BlockId allocate(Bytes bytes, double cost = 0);
+  BlockId allocate(Bytes bytes, double cost = 0) { return allocate_memory(bytes, cost).block; }
+  // The same, and all that the world wants to know of it.
+  Allocation allocate_memory(Bytes bytes, double cost = 0);
   void free(BlockId block) noexcept;
 
   // The program has no more use for it.

@@ -36,7 +36,11 @@ BlockId EvictingPool::allocate(const Request& request) {
   }
   const auto id = pool_.allocate(request.bytes, request.placement);
   ++stats_.allocations;
-  return id ? *id : make_room_and_allocate(request);
+  if (id) return *id;
+  const std::uint64_t began = clock_();
+  const BlockId made_room_for = make_room_and_allocate(request);
+  stats_.making_room_ns += clock_() - began;
+  return made_room_for;
 }
 
 std::optional<BlockId> EvictingPool::allocate_at(const Request& request, Bytes offset) {

@@ -52,8 +52,9 @@ struct EvictionStats {
   double evicted_cost = 0;  // nanoseconds that it would take to bring all of it back
   std::uint64_t moves = 0;
   Bytes moved_bytes = 0;
-  std::uint64_t search_ns = 0;   // spent choosing victims and place, without the evicting itself
-  double fragmentation_sum = 0;  // over searches that were served: free / pool then
+  std::uint64_t search_ns = 0;  // spent choosing victims and place, without the evicting itself
+  std::uint64_t making_room_ns = 0;  // with it
+  double fragmentation_sum = 0;      // over searches that were served: free / pool then
 
   [[nodiscard]] double fragmentation() const {
     return served == 0 ? 0.0 : fragmentation_sum / static_cast<double>(served);

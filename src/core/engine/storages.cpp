@@ -42,14 +42,19 @@ StorageId Engine::add_storage(Token token, Bytes bytes, BlockId block, bool is_e
   return storage;
 }
 
-BlockId Engine::allocate(Bytes bytes, double cost) {
+Allocation Engine::allocate_memory(Bytes bytes, double cost) {
   const Entry entry(*this);
+  const std::uint64_t before = evicting_.stats().making_room_ns;
   const BlockId block = take(bytes, cost);
   if (forecast_) {
     allocated_ += pool_.info(block).bytes;
     most_allocated_ = std::max(most_allocated_, allocated_);
   }
-  return block;
+  return {.block = block,
+          .address = pool_.address(block),
+          .held = pool_.held_bytes(),
+          .making_room_ns = evicting_.stats().making_room_ns - before,
+          .has_searched = has_searched_};
 }
 
 void Engine::free(BlockId block) noexcept {

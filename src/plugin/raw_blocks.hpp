@@ -1,0 +1,99 @@
+#pragma once
+
+// Memory of the pool that PyTorch has and that no record stands for, by its address. Every tensor comes
+// through here, so nothing is allocated for one: a table in which each place is looked for from where its
+// address says, one place after the other.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/engine/engine.hpp"
+
+namespace coop::plugin {
+
+class RawBlocks {
+ public:
+  // May throw, with nothing changed. The address is not there yet.
+  void add(const void* data, BlockId block) {
+    if (2 * (size_ + claimed_ + 1) > places_.size()) grow();
+    put(data, block);
+  }
+  // None if it is not there.
+  std::optional<BlockId> take(const void* data) noexcept {
+    if (places_.empty()) return std::nullopt;
+    std::size_t at = home_of(data);
+    while (places_[at].data != data) {
+      if (places_[at].data == nullptr) return std::nullopt;
+      at = next(at);
+    }
+    const BlockId block = places_[at].block;
+    empty_place(at);
+    return block;
+  }
+
+  // The same for whoever may still find that it must be put back: there is room for it until then.
+  std::optional<BlockId> claim(const void* data) noexcept {
+    const auto block = take(data);
+    if (block) ++claimed_;
+    return block;
+  }
+  void give_back(const void* data, BlockId block) noexcept {
+    --claimed_;
+    put(data, block);
+  }
+  void settle_claim() noexcept { --claimed_; }
+
+  // With those that are claimed.
+  [[nodiscard]] std::size_t size() const { return size_ + claimed_; }
+
+ private:
+  struct Place {
+    const void* data = nullptr;  // null: it is free
+    BlockId block;
+  };
+
+  void put(const void* data, BlockId block) noexcept {
+    places_[free_place_for(data)] = {data, block};
+    ++size_;
+  }
+  void empty_place(std::size_t hole) noexcept {
+    // Whoever would not be found across the hole moves into it.
+    for (std::size_t at = next(hole); places_[at].data != nullptr; at = next(at)) {
+      const std::size_t from_home = (at - home_of(places_[at].data)) & (places_.size() - 1);
+      const std::size_t from_hole = (at - hole) & (places_.size() - 1);
+      if (from_home < from_hole) continue;
+      places_[hole] = places_[at];
+      hole = at;
+    }
+    places_[hole] = {};
+    --size_;
+  }
+
+  [[nodiscard]] std::size_t home_of(const void* data) const {
+    constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15;
+    const std::uint64_t grain = reinterpret_cast<std::uintptr_t>(data) / kGrainBytes;
+    return (grain * kGolden >> 32U) & (places_.size() - 1);
+  }
+  [[nodiscard]] std::size_t next(std::size_t at) const { return (at + 1) & (places_.size() - 1); }
+  [[nodiscard]] std::size_t free_place_for(const void* data) const {
+    std::size_t at = home_of(data);
+    while (places_[at].data != nullptr) at = next(at);
+    return at;
+  }
+  void grow() {
+    constexpr std::size_t kLeast = 256;
+    std::vector<Place> old(places_.empty() ? kLeast : 2 * places_.size());
+    old.swap(places_);
+    for (const Place& place : old) {
+      if (place.data != nullptr) places_[free_place_for(place.data)] = place;
+    }
+  }
+
+  std::vector<Place> places_;  // a power of two of them, half of them free at least
+  std::size_t size_ = 0;
+  std::size_t claimed_ = 0;
+};
+
+}  // namespace coop::plugin
