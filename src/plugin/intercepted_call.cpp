@@ -161,9 +161,9 @@ const InterceptedCall::Use* InterceptedCall::use_of(const c10::StorageImpl* impl
 // Contents are brought back and pinned; what would be made from contents that are about to be written is
 // made safe.
 void InterceptedCall::begin() {
-  std::vector<StorageId> reads;
-  std::vector<Write> writes;
-  std::vector<Write> side_effects;
+  c10::SmallVector<StorageId, 6> reads;
+  c10::SmallVector<Write, 4> writes;
+  c10::SmallVector<Write, 2> side_effects;
   for (Use& use : uses_) {
     if (use.role != Role::kRead) continue;
     use.number = reads.size();
@@ -346,7 +346,7 @@ void InterceptedCall::finish(double cost) {
     }
   }
   if (audit_) finish_audit();
-  std::vector<NewOutput> outputs;
+  c10::SmallVector<NewOutput, 4> outputs;
   for (const Made& made : made_) {
     outputs.push_back(
         {.block = made.raw.block, .storage = made.record->token(), .bytes = made.record->bytes});
@@ -365,7 +365,7 @@ void InterceptedCall::finish(double cost) {
     session_.link(record);
   }
   made_.clear();
-  static_cast<void>(engine.end_call(side_effects_, {}));
+  if (!side_effects_.writes.empty()) static_cast<void>(engine.end_call(side_effects_, {}));
 
   // What code or objects that we cannot look into have had in their hands is not to be relied on.
   if (is_opaque_ || has_closed_results_) {

@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <vector>
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/util/SmallVector.h>
@@ -109,7 +108,7 @@ class InterceptedCall {
     std::unique_ptr<StorageRecord> record;
     Session::Raw raw;
   };
-  std::vector<Made> made_;
+  c10::SmallVector<Made, 2> made_;
 };
 
 }  // namespace coop::plugin

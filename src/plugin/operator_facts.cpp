@@ -156,9 +156,7 @@ const OperatorFacts& unknown_facts() {
   return kUnknown;
 }
 
-}  // namespace
-
-const OperatorFacts& facts_of(const c10::OperatorHandle& op) {
+const OperatorFacts& look_up(const c10::OperatorHandle& op) {
   static std::shared_mutex mutex;
   static auto& table =
       *new std::unordered_map<const c10::FunctionSchema*, std::unique_ptr<OperatorFacts>>;
@@ -175,6 +173,23 @@ const OperatorFacts& facts_of(const c10::OperatorHandle& op) {
   }
   const std::unique_lock lock(mutex);
   return *table.try_emplace(schema, std::move(facts)).first->second;
+}
+
+}  // namespace
+
+// What this thread has looked up lies at hand.
+const OperatorFacts& facts_of(const c10::OperatorHandle& op) {
+  struct Known {
+    const c10::FunctionSchema* schema = nullptr;
+    const OperatorFacts* facts = nullptr;
+  };
+  thread_local std::array<Known, 256> known;
+  const c10::FunctionSchema* schema = &op.schema();
+  Known& place = known[reinterpret_cast<std::uintptr_t>(schema) / 64 % known.size()];
+  if (place.schema == schema) return *place.facts;
+  const OperatorFacts& facts = look_up(op);
+  if (facts.kind != Kind::kUnknown) place = {schema, &facts};
+  return facts;
 }
 
 }  // namespace coop::plugin

@@ -10,7 +10,6 @@
 #include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -71,12 +70,13 @@ bool is_transparent(const c10::IValue& value);
 c10::IValue without_tensors(const c10::IValue& value);
 void put_tensor(c10::IValue& value, std::int64_t element, at::Tensor tensor);
 
+// One for nearly every operator: with what most of them need, it is a single piece of memory.
 struct RecordedCall {
   explicit RecordedCall(c10::OperatorHandle handle) : op(std::move(handle)) {}
 
   c10::OperatorHandle op;
   c10::DispatchKeySet keys;  // below us
-  std::vector<c10::IValue> arguments;
+  c10::SmallVector<c10::IValue, 4> arguments;
   std::shared_ptr<const Ambience> ambience;
   std::unique_ptr<RandomState> random;  // if it drew numbers
   double cost = 0;
@@ -91,13 +91,13 @@ struct RecordedCall {
     std::size_t number = 0;  // of the input; or in `overwritten`
     TensorRecipe recipe;
   };
-  std::vector<Argument> tensors;
-  std::vector<std::size_t> input_bytes;
+  c10::SmallVector<Argument, 2> tensors;
+  c10::SmallVector<std::size_t, 4> input_bytes;
   struct Overwritten {
     std::size_t output = 0;
     std::size_t bytes = 0;
   };
-  std::vector<Overwritten> overwritten;
+  c10::SmallVector<Overwritten, 1> overwritten;
   std::size_t written = 0;  // outputs of the engine's Call that are not new storages
 
   // What it made: which of its results, counted through lists, is the first on each new storage.
@@ -106,7 +106,7 @@ struct RecordedCall {
     std::size_t bytes = 0;
     TensorRecipe recipe;
   };
-  std::vector<Output> outputs;
+  c10::SmallVector<Output, 1> outputs;
 
   // What is known of the contents that its run left in each output of the engine's Call. The sum is taken
   // when they are first evicted, under the engine's lock; 0: not yet.
@@ -119,7 +119,7 @@ struct RecordedCall {
   std::unique_ptr<Contents[]> contents;  // NOLINT: their number is known late, and they do not move
 
   // Storages from outside the pool that it reads: nobody else may be left to keep them.
-  std::vector<c10::intrusive_ptr<c10::StorageImpl>> kept;
+  c10::SmallVector<c10::intrusive_ptr<c10::StorageImpl>, 2> kept;
 
   // The arguments again, over these storages: `inputs` as the engine numbers them, `fresh` in the order of
   // `overwritten`.

@@ -33,6 +33,26 @@ TEST(Engine, ReadersOfAVersionComeBeforeWhoeverChangedIt) {
   program.engine().validate();
 }
 
+TEST(Engine, AnAllocationTellsWhereItIsAndWhetherTheBudgetBinds) {
+  Program program(4);
+  Engine& engine = program.engine();
+  const auto source = program.source(1);
+  const Allocation made = engine.allocate_memory(kGrainBytes);
+  EXPECT_EQ(made.address, program.pool().address(made.block));
+  EXPECT_EQ(made.held, to_bytes(2));
+  EXPECT_FALSE(made.has_searched);
+  EXPECT_EQ(made.making_room_ns, 0U);
+  engine.free(made.block);
+
+  const auto x = program.make(2, {source});
+  const Allocation large = engine.allocate_memory(to_bytes(3));
+  EXPECT_TRUE(large.has_searched);
+  EXPECT_FALSE(engine.is_resident(x.storage));
+  EXPECT_EQ(large.held, to_bytes(4));
+  engine.free(large.block);
+  EXPECT_TRUE(engine.allocate_memory(kGrainBytes).has_searched) << "from then on";
+}
+
 TEST(Engine, AThousandChangesInALoop) {
   Program program(16);
   const auto source = program.source(1);

@@ -85,6 +85,7 @@ TEST(EvictingPool, SearchTimeIsWhatTheClockSays) {
   EvictingPool evicting(layout.pool(), *policy, owner, ticking);
   evicting.allocate(request(4));
   EXPECT_EQ(evicting.stats().search_ns, 20U) << "choosing victims, then a place";
+  EXPECT_EQ(evicting.stats().making_room_ns, 50U) << "and all that lies between";
 }
 
 // What lives long is put where such blocks belong, even if a window elsewhere is cheaper today.
