@@ -398,13 +398,12 @@ void InterceptedCall::count_made(bool was_recorded) const {
 
 // Of a Call that makes nothing but small things nothing is kept.
 void InterceptedCall::note_what_it_feeds_on() noexcept {
-  const bool is_kept =
-      recorded_ && call_.was_recorded &&
- (std::any_of(made_.begin(), made_.end(),
-                                [](const Made& made) { return !made.record->is_small; }) ||
-                    std::any_of(uses_.begin(), uses_.end(), [](const Use& use) {
-                      return use.role != Role::kRead && !use.record->is_small;
-                    }));
+  const bool is_kept = recorded_ && call_.was_recorded &&
+                       (std::any_of(made_.begin(), made_.end(),
+                                    [](const Made& made) { return !made.record->is_small; }) ||
+                        std::any_of(uses_.begin(), uses_.end(), [](const Use& use) {
+                          return use.role != Role::kRead && !use.record->is_small;
+                        }));
   if (!is_kept) return;
   for (const Use& use : uses_) use.record->feeds_calls = true;
 }

@@ -1,5 +1,6 @@
 #include "plugin/light_call.hpp"
 
+#include <optional>
 #include <span>
 
 #include <c10/util/SmallVector.h>
@@ -44,25 +45,29 @@ bool are_light(Session& session, const OperatorFacts& facts,
   return true;
 }
 
-bool is_for_engine(const Session& session, const at::Tensor& made) {
-  if (!made.defined()) return false;
-  return is_strange(made) || session.is_large(storage_of(made).nbytes());
-}
-
-// Whether it has made something that the engine has to know of.
-bool are_for_engine(const Session& session, std::span<const c10::IValue> results) {
+// How many bytes it has made or written; none if the engine has to know of them.
+std::optional<std::size_t> small_bytes(const Session& session,
+                                       std::span<const c10::IValue> results) {
+  std::size_t bytes = 0;
+  const auto add = [&](const at::Tensor& made) {
+    if (!made.defined()) return true;
+    if (is_strange(made)) return false;
+    const std::size_t in_storage = storage_of(made).nbytes();
+    bytes += in_storage;
+    return !session.is_large(in_storage);
+  };
   for (const c10::IValue& it : results) {
     if (it.isTensor()) {
-      if (is_for_engine(session, it.toTensor())) return true;
+      if (!add(it.toTensor())) return std::nullopt;
     } else if (it.isTensorList()) {
       for (const c10::IValue& element : it.toListRef()) {
-        if (is_for_engine(session, element.toTensor())) return true;
+        if (!add(element.toTensor())) return std::nullopt;
       }
     } else if (!is_transparent(it)) {
-      return true;
+      return std::nullopt;
     }
   }
-  return false;
+  return bytes;
 }
 
 }  // namespace
@@ -74,18 +79,19 @@ bool run_if_light(Session& session, const c10::OperatorHandle& op, const Operato
   if (!with_torch_errors([&] { return are_light(session, facts, arguments); })) return false;
   session.count_light_operator();
   const c10::SmallVector<c10::IValue, 8> kept(arguments.begin(), arguments.end());
-  InterceptedCall::Timer timer;
+  const InterceptedCall::Timer timer;
   {
     const ExpectedCost expected(facts.last_cost.load(std::memory_order_relaxed));
     const c10::impl::ExcludeDispatchKeyGuard once(kOurKeys);
     op.redispatchBoxed(below, &stack);
   }
-  const auto results = std::span<const c10::IValue>(stack).last(facts.results);
-  if (are_for_engine(session, results)) {
+  const auto bytes = small_bytes(session, std::span<const c10::IValue>(stack).last(facts.results));
+  if (!bytes) {
     InterceptedCall(session, op, facts, below, stack, kept).note_that_it_ran(timer.ns());
     return true;
   }
   session.count_operator();
+  session.made().add(facts.is_replayable ? Taint::kSmall : facts.taint, *bytes);
   if (this_thread.unknown_depth == 0) session.between_operators();
   return true;
 }
