@@ -39,9 +39,9 @@ class Counting(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def binary(function, **options):
+def binary(function, elements=16, **options):
     def make():
-        a, b = torch.ones(16, **options), torch.ones(16)
+        a, b = torch.ones(elements, **options), torch.ones(elements)
         return lambda: function(a, b)
 
     return make
@@ -92,6 +92,7 @@ LOOPS = {
     "relu, requires_grad": unary(torch.relu, requires_grad=True),
     "add_": in_place,
     "relu(mul(add))": chain,
+    "add, 20,000 elements": binary(torch.add, elements=20_000),
     "training, SGD": training(lambda it: torch.optim.SGD(it, lr=1e-3, momentum=0.9, foreach=True)),
     "training, Adam": training(lambda it: torch.optim.Adam(it, lr=1e-3, foreach=True)),
 }
@@ -167,7 +168,7 @@ def main():
     with _plugin.budget(BUDGET):  # from now on its allocator is in place, also where it only passes
         pass
     rows = {}
-    print("coop while the budget does not bind: µs per operator (one thread, 16 elements)")
+    print("coop while the budget does not bind: µs per operator (one thread)")
     print(f"{'':22}{'operators':>10}{'plain':>8}{'passing':>9}{'coop':>8}{'more':>8}{'ratio':>7}")
     for name, make in LOOPS.items():
         if options.only and options.only not in name:
