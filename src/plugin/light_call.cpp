@@ -75,6 +75,7 @@ std::optional<std::size_t> small_bytes(const Session& session,
 bool run_if_light(Session& session, const c10::OperatorHandle& op, const OperatorFacts& facts,
                   c10::DispatchKeySet below, torch::jit::Stack& stack) {
   if (!facts.may_be_light || !session.takes_light_calls()) return false;
+  const Running running(op);
   const auto arguments = std::span<const c10::IValue>(stack).last(facts.arguments);
   if (!with_torch_errors([&] { return are_light(session, facts, arguments); })) return false;
   session.count_light_operator();

@@ -156,7 +156,12 @@ const OperatorFacts& unknown_facts() {
   return kUnknown;
 }
 
-const OperatorFacts& look_up(const c10::OperatorHandle& op) {
+struct Found {
+  const OperatorFacts& facts;
+  bool is_for_good = true;  // it will never be another one's, nor say something else
+};
+
+Found look_up(const c10::OperatorHandle& op) {
   static std::shared_mutex mutex;
   static auto& table =
       *new std::unordered_map<const c10::FunctionSchema*, std::unique_ptr<OperatorFacts>>;
@@ -164,15 +169,15 @@ const OperatorFacts& look_up(const c10::OperatorHandle& op) {
   {
     const std::shared_lock lock(mutex);
     const auto found = table.find(schema);
-    if (found != table.end()) return *found->second;
+    if (found != table.end()) return {*found->second};
   }
   std::unique_ptr<OperatorFacts> facts = study(op);
   if (facts->kind == Kind::kUnknown) {
     const OperatorFacts* registered = registered_facts_of(op);
-    return registered != nullptr ? *registered : unknown_facts();
+    return {registered != nullptr ? *registered : unknown_facts(), /*is_for_good=*/false};
   }
   const std::unique_lock lock(mutex);
-  return *table.try_emplace(schema, std::move(facts)).first->second;
+  return {*table.try_emplace(schema, std::move(facts)).first->second};
 }
 
 }  // namespace
@@ -187,9 +192,9 @@ const OperatorFacts& facts_of(const c10::OperatorHandle& op) {
   const c10::FunctionSchema* schema = &op.schema();
   Known& place = known[reinterpret_cast<std::uintptr_t>(schema) / 64 % known.size()];
   if (place.schema == schema) return *place.facts;
-  const OperatorFacts& facts = look_up(op);
-  if (facts.kind != Kind::kUnknown) place = {schema, &facts};
-  return facts;
+  const Found found = look_up(op);
+  if (found.is_for_good) place = {schema, &found.facts};
+  return found.facts;
 }
 
 }  // namespace coop::plugin

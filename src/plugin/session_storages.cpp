@@ -74,7 +74,8 @@ StorageRecord* Session::adopt_raw(c10::StorageImpl& impl) {
     give_back_raw(raw);
     throw;
   }
-  made_.add(Taint::kUnseenMaker, record->bytes);
+  // What is small is a light call's, and has been counted, or is not worth it.
+  if (is_large(record->bytes)) made_.add(Taint::kUnseenMaker, record->bytes);
   link(*record);
   return record.release();
 }
