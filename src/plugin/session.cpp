@@ -56,7 +56,7 @@ Session::Session(const SessionOptions& options, Bytes pool_bytes)
       world_(*this, options.stress || options.verify ? Sample::kAll : Sample::kSome),
       engine_(pool_, *policy_, world_, engine_options(options)),
       small_limit_(pool_.small_limit()),
-      takes_light_calls_(small_limit_ > 0) {}
+      takes_light_calls_(small_limit_ > 0 && !options.audit) {}
 
 // --- memory ---
 
