@@ -8,6 +8,7 @@
 #include <c10/core/CPUAllocator.h>
 
 #include "core/base/errors.hpp"
+#include "core/base/hash.hpp"
 #include "plugin/session.hpp"
 
 namespace coop::plugin {
@@ -53,6 +54,14 @@ c10::Storage storage_over(void* data, std::size_t bytes) {
   return {c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes,
                                                 c10::DataPtr(data, c10::Device(c10::kCPU)),
                                                 c10::GetCPUAllocator(), /*resizable=*/false)};
+}
+
+std::uint64_t TensorRecipe::hash() const {
+  std::uint64_t hash = static_cast<std::uint64_t>(dtype_.itemsize());
+  for (const std::int64_t it : sizes_and_strides_) {
+    hash = mixed(hash, static_cast<std::uint64_t>(it));
+  }
+  return hash;
 }
 
 // --- values ---
@@ -155,6 +164,19 @@ torch::jit::Stack RecordedCall::run_again(std::span<const c10::Storage> inputs,
   const Replaying replaying;
   op.redispatchBoxed(keys, &stack);
   return stack;
+}
+
+std::uint64_t RecordedCall::kind() const {
+  std::uint64_t hash = reinterpret_cast<std::uintptr_t>(&op.schema());
+  for (const Argument& it : tensors) hash = mixed(hash, it.recipe.hash());
+  for (const c10::IValue& value : arguments) {
+    if (value.isInt()) hash = mixed(hash, static_cast<std::uint64_t>(value.toInt()));
+    if (!value.isIntList()) continue;
+    for (const c10::IValue& each : value.toListRef()) {
+      hash = mixed(hash, static_cast<std::uint64_t>(each.toInt()));
+    }
+  }
+  return hash;
 }
 
 void RecordedCall::check_output(const at::Tensor& tensor, const Output& wanted) const {

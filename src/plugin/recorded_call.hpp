@@ -28,6 +28,8 @@ class TensorRecipe {
   [[nodiscard]] at::Tensor on(c10::Storage storage) const;
   // Whether the tensor looks at its storage in this way.
   [[nodiscard]] bool fits(const at::Tensor& tensor) const;
+  // Of shape and type.
+  [[nodiscard]] std::uint64_t hash() const;
 
  private:
   c10::SmallVector<std::int64_t, 8> sizes_and_strides_;
@@ -142,6 +144,8 @@ struct RecordedCall {
     if (next != outputs.size()) throw_fewer_outputs();
   }
   [[nodiscard]] std::string name() const { return toString(op.operator_name()); }
+  // The same for Calls that cost the same: of one operator, with the same shapes and whole numbers.
+  [[nodiscard]] std::uint64_t kind() const;
 
  private:
   void check_output(const at::Tensor& tensor, const Output& wanted) const;

@@ -85,8 +85,11 @@ const OperatorFacts* registered_facts_of(const c10::OperatorHandle& op) {
 void warn_of_unknown(const c10::OperatorHandle& op, std::size_t bytes) {
   static std::mutex warned_mutex;
   static auto& warned = *new std::unordered_set<c10::OperatorName>;
-  // Collectives are never run again.
-  if (bytes == 0 || op.schema().name().find("c10d") != std::string::npos) return;
+  // Collectives are never run again, and what was compiled (_compiled.py) cannot be.
+  const std::string& name = op.schema().name();
+  const bool can_be_registered =
+      name.find("c10d") == std::string::npos && !name.starts_with("coop");
+  if (bytes == 0 || !can_be_registered) return;
   {
     const std::scoped_lock lock(warned_mutex);
     if (!warned.insert(op.operator_name()).second) return;

@@ -89,6 +89,11 @@ c10::DataPtr Session::allocate(std::size_t bytes) {
   return {data, data, &free_raw_memory, c10::Device(c10::kCPU)};
 }
 
+double Session::cost_of(std::uint64_t kind, double measured) {
+  const std::scoped_lock lock(mutex_);
+  return costs_.observe(kind, measured);
+}
+
 void Session::free_raw(void* data) noexcept {
   BlockId block;
   {

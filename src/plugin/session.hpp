@@ -28,6 +28,7 @@
 #include <c10/core/StorageImpl.h>
 #include <c10/util/Exception.h>
 
+#include "core/cost/cost_table.hpp"
 #include "core/engine/engine.hpp"
 #include "core/engine/out_of_memory.hpp"
 #include "core/pool/backing.hpp"
@@ -147,6 +148,8 @@ class Session : public std::enable_shared_from_this<Session> {
   void count_operator() { operators_.fetch_add(1, std::memory_order_relaxed); }
   void count_light_operator() { light_operators_.fetch_add(1, std::memory_order_relaxed); }
   [[nodiscard]] bool is_large(std::size_t bytes) const { return bytes > small_limit_; }
+  // What an operator costs that took so long this time.
+  [[nodiscard]] double cost_of(std::uint64_t kind, double measured);
   // By operators, in the pool: new storages, and what was written where it was.
   [[nodiscard]] MadeBytes& made() { return made_; }
   // Of the scope that is in force, or of the last one.
@@ -201,6 +204,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Snapshot before_;  // the scope began
   std::atomic<std::uint64_t> operators_ = 0;
   MadeBytes made_;
+  CostTable costs_;
   Findings findings_;
   std::atomic<std::uint64_t> light_operators_ = 0;
   std::atomic<std::uint32_t> frees_ = 0;  // that are going on: until then it is not empty

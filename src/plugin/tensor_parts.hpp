@@ -13,6 +13,12 @@ inline c10::StorageImpl* storage_of(const at::Tensor& tensor) {
   return tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
 }
 
+// Every byte of its storage is one of its elements.
+inline bool covers_storage(const at::Tensor& tensor) {
+  return tensor.is_non_overlapping_and_dense() && tensor.storage_offset() == 0 &&
+         tensor.nbytes() == storage_of(tensor)->nbytes();
+}
+
 // Not only memory with a shape: something else must be rebuilt beside it, or handles its operators.
 inline bool is_strange(const at::Tensor& tensor) {
   const auto keys = tensor.key_set();
