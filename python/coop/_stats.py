@@ -78,11 +78,10 @@ def stats() -> Stats:
     times, ns = torch.ops.coop.recomputed_by_operator()
     by_op = [Recomputed(op, times[op], ns[op]) for op in times]
     made = torch.ops.coop.made_bytes()
-    elsewhere = counters["budget_bytes"] - counters["pool_bytes"]
     return Stats(
         budget_bytes=counters["budget_bytes"],
-        used_bytes=counters["held_bytes"] + elsewhere,
-        peak_bytes=counters["peak_held_bytes"] + elsewhere,
+        used_bytes=counters["held_bytes"],
+        peak_bytes=counters["peak_held_bytes"],
         operators=counters["operators"],
         evictions=counters["evictions"],
         recomputations=counters["replays"],

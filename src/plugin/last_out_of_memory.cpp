@@ -27,9 +27,6 @@ LastOutOfMemory facts_of(const MemoryReport& report) {
 std::string held_text(const LastOutOfMemory& facts) {
   const MemoryReport& report = facts.report;
   std::string text = format_bytes(report.free) + " free";
-  if (facts.budget > report.pool) {
-    text += ", " + format_bytes(facts.budget - report.pool) + " " + std::string(kInEarlierPools);
-  }
   for (std::size_t i = 0; i < kHolders; ++i) {
     const Holding& held = report.held[i];
     if (held.blocks == 0) continue;

@@ -4,19 +4,15 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "core/engine/out_of_memory.hpp"
 
 namespace coop::plugin {
 
-// Who else holds memory, besides the holders in the pool.
-inline constexpr std::string_view kInEarlierPools = "of tensors that outlived an earlier budget";
-
 struct LastOutOfMemory {
   MemoryReport report;
-  std::string op;           // that ran; empty: none
-  Bytes budget = 0;         // the pool, and what earlier pools hold
+  std::string op;  // that ran; empty: none
+  Bytes budget = 0;
   Bytes enough_budget = 0;  // would have served the request, were all else the same; 0: not known
 };
 

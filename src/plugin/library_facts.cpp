@@ -54,10 +54,6 @@ std::tuple<std::string, Numbers, Numbers, Numbers> last_oom() {
   put(facts, "free_bytes", last->report.free);
   put(facts, "largest_window_bytes", last->report.largest_room);
   put(facts, "smallest_budget_bytes", last->enough_budget);
-  if (last->budget > last->report.pool) {
-    put(bytes, std::string(kInEarlierPools), last->budget - last->report.pool);
-    put(blocks, std::string(kInEarlierPools), 1);
-  }
   for (std::size_t i = 0; i < kHolders; ++i) {
     const Holding& held = last->report.held[i];
     if (held.blocks == 0) continue;

@@ -42,7 +42,7 @@
 namespace coop::plugin {
 
 struct SessionOptions {
-  Bytes budget = 0;  // the pool, and what earlier pools still hold
+  Bytes budget = 0;
   Bytes small_limit = Bytes{64} << 10U;
   std::string policy = "coop";
   bool stress = false;  // after every operator, all that may be evicted is evicted
@@ -83,8 +83,6 @@ class Session : public std::enable_shared_from_this<Session> {
   static bool is_in_forked_child();
   // Memory that the allocator handed out; true if it was a pool's.
   static bool free_anywhere(void* data) noexcept;
-  // Whether it lies in a pool.
-  static bool is_in_any_pool(const void* data);
   static std::size_t pools();
 
   [[nodiscard]] Engine& engine() { return engine_; }
@@ -158,7 +156,6 @@ class Session : public std::enable_shared_from_this<Session> {
  private:
   static void reap();
   static std::shared_ptr<Session> find_over(const SessionOptions& options);
-  static Bytes held_in_pools();
   static void reap_those_that_are_over() noexcept;
   void resume();
   [[nodiscard]] bool is_raw(const Memory& memory) const;

@@ -48,15 +48,12 @@ Snapshot& last_snapshot() {
   return last;
 }
 
-std::shared_ptr<Session> take_pool(const SessionOptions& options, Bytes held) {
-  TORCH_CHECK_VALUE(options.budget > held, "coop: a budget of ", format_bytes(options.budget),
-                    " is below what is held: tensors of an earlier budget still have ",
-                    format_bytes(held), ". Drop them first, or ask for more.");
+std::shared_ptr<Session> take_pool(const SessionOptions& options) {
   try {
-    return std::make_shared<Session>(options, options.budget - held);
+    return std::make_shared<Session>(options, options.budget);
   } catch (const std::bad_alloc&) {
     TORCH_CHECK_WITH(OutOfMemoryError, false, "coop: the system does not have ",
-                     format_bytes(options.budget - held), " for a pool");
+                     format_bytes(options.budget), " for a pool");
   } catch (const Error& error) {
     TORCH_CHECK_VALUE(false, "coop: ", error.what());
   }
@@ -88,29 +85,19 @@ void Session::begin(const SessionOptions& options) {
   if (session) {
     session->resume();
   } else {
-    session = take_pool(options, held_in_pools());
+    session = take_pool(options);
     const std::scoped_lock lock(sessions_mutex);
     sessions().push_back(session);
   }
   active_session = session.get();
 }
 
-// One that is over, with a pool in which something lives, and that fits.
+// One that is over, and in whose pool something lives.
 std::shared_ptr<Session> Session::find_over(const SessionOptions& options) {
-  const Bytes held = held_in_pools();
   const std::scoped_lock lock(sessions_mutex);
-  for (const std::shared_ptr<Session>& it : sessions()) {
-    const Bytes others = held - it->engine_.held_bytes();
-    if (it->options_ == options && others + it->pool_.bytes() <= options.budget) return it;
-  }
-  return nullptr;
-}
-
-Bytes Session::held_in_pools() {
-  const std::scoped_lock lock(sessions_mutex);
-  Bytes held = 0;
-  for (const std::shared_ptr<Session>& it : sessions()) held += it->engine_.held_bytes();
-  return held;
+  const auto found = std::find_if(sessions().begin(), sessions().end(),
+                                  [&](const auto& it) { return it->options_ == options; });
+  return found == sessions().end() ? nullptr : *found;
 }
 
 // Between the scopes anyone may have asked for an array of numpy's.
@@ -224,12 +211,6 @@ bool Session::free_anywhere(void* data) noexcept {
 std::size_t Session::pools() {
   const std::scoped_lock lock(sessions_mutex);
   return sessions().size();
-}
-
-bool Session::is_in_any_pool(const void* data) {
-  const std::scoped_lock lock(sessions_mutex);
-  return std::any_of(sessions().begin(), sessions().end(),
-                     [&](const auto& session) { return session->memory_.contains(data); });
 }
 
 }  // namespace coop::plugin

@@ -142,7 +142,7 @@ void Session::export_storage(c10::StorageImpl& impl) {
 // made from it must be protected before it is written. So the engine must know it; and its bytes count in
 // the budget. A block of its size takes their room in the pool, where it is neither read nor written, and
 // which the system may have back: what is in the pool and what is outside are together never more than
-// the budget. Contents are found by address_of. (What lies in an earlier pool has been counted with it.)
+// the budget. Contents are found by address_of.
 // Such a storage is held weakly, and strongly by the calls that read it. That it has died is found out by
 // looking: before there are many more, and before memory counts as short.
 StorageRecord* Session::foreign_record_of(c10::StorageImpl& impl) {
@@ -158,7 +158,7 @@ StorageRecord* Session::foreign_record_of(c10::StorageImpl& impl) {
   record->foreign.emplace(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(&impl));
   record->address = memory.data;
   record->is_trusted = is_written_by_operators_only(impl, memory);
-  const Bytes room = is_in_any_pool(memory.data) ? 1 : record->bytes;
+  const Bytes room = record->bytes;
   try {
     record->id = engine_.add_foreign_source(record->token(), record->bytes, room);
   } catch (const OutOfMemory&) {
