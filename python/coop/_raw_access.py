@@ -35,7 +35,6 @@ _STORAGE_TAKES_ADDRESS = (
     "resize_",
     "__getitem__",  # a slice shares the memory
     "byteswap",
-    "data_ptr",
     "share_memory_",
     "_share_fd_cpu_",
     "_share_filename_cpu_",
@@ -48,6 +47,7 @@ _TO_DLPACK = (
     (torch._C, "_to_dlpack"),
     (torch._C, "_to_dlpack_versioned"),
 )
+_ONLY_READ = ((torch.Tensor, "__deepcopy__"), (torch, "save"), (torch.serialization, "save"))
 # Read the elements of tensors in a list one by one, after they have made the result.
 _READ_A_LIST = (
     (torch, "tensor"),
@@ -99,31 +99,34 @@ def _asking_first(function: Callable, ask: Callable) -> Callable:
 
 
 class _ThisThread(threading.local):
-    is_copying = False
+    only_reads = False
 
 
 _this_thread = _ThisThread()
 
 
-def _while_copying(function: Callable) -> Callable:
-    """copy.deepcopy takes the storage only to copy it, and lets go of it: nobody writes there."""
+def _only_reading(function: Callable) -> Callable:
+    """Takes storages only to copy or to save them: nobody writes there."""
 
     @wraps(function)
-    def call(tensor, memo):
-        if type(tensor) is not torch.Tensor:
-            return function(tensor, memo)
-        before, _this_thread.is_copying = _this_thread.is_copying, True
+    def call(*args, **kwargs):
+        before, _this_thread.only_reads = _this_thread.only_reads, True
         try:
-            return function(tensor, memo)
+            return function(*args, **kwargs)
         finally:
-            _this_thread.is_copying = before
+            _this_thread.only_reads = before
 
     return call
 
 
 def _export_or_pin(tensor: torch.Tensor) -> None:
     coop = torch.ops.coop
-    (coop.pin_tensor if _this_thread.is_copying else coop.export_tensor)(tensor)
+    (coop.pin_tensor if _this_thread.only_reads else coop.export_tensor)(tensor)
+
+
+def _export_unless_pinned(storage: torch.UntypedStorage) -> None:
+    if not _this_thread.only_reads:
+        torch.ops.coop.export_storage(storage)
 
 
 @contextmanager
@@ -132,6 +135,7 @@ def raw_access_is_seen() -> Iterator[None]:
     tensor, storage = torch.Tensor, torch.UntypedStorage
     asked = [(tensor, name, coop.export_tensor) for name in _TENSOR_TAKES_ADDRESS]
     asked += [(tensor, "untyped_storage", _export_or_pin)]
+    asked += [(storage, "data_ptr", _export_unless_pinned)]
     asked += [(tensor, name, coop.bring_back) for name in _TENSOR_LOOKS_ONCE]
     asked += [(storage, name, coop.export_storage) for name in _STORAGE_TAKES_ADDRESS]
     asked += [(module, name, coop.export_tensor) for module, name in _TO_DLPACK]
@@ -143,8 +147,8 @@ def raw_access_is_seen() -> Iterator[None]:
         for owner, name in _READ_A_LIST:
             new = _holding(getattr(owner, name), position=1 if owner is tensor else 0)
             stack.enter_context(replaced(owner, name, new))
-        copied = _while_copying(tensor.__deepcopy__)
-        stack.enter_context(replaced(tensor, "__deepcopy__", copied))
+        for owner, name in _ONLY_READ:
+            stack.enter_context(replaced(owner, name, _only_reading(getattr(owner, name))))
         # A table of C functions that know nothing of us. Without it callers use __dlpack__.
         if hasattr(tensor, "__dlpack_c_exchange_api__"):
             stack.enter_context(replaced(tensor, "__dlpack_c_exchange_api__", None))

@@ -1,6 +1,7 @@
 """Contents that change, or are read, without an operator: through addresses and storages."""
 
 import copy
+import io
 
 import pytest
 
@@ -123,3 +124,24 @@ def test_a_deep_copy_leaves_the_original_to_be_relied_on():
         assert torch.equal(z, (older + 2) * 2)
         assert not half.any()  # it shares its memory, as the originals do
         assert torch.equal(second, older)
+
+
+def test_what_was_saved_can_be_relied_on():
+    older = torch.arange(5000.0)
+    with stress():
+        x = torch.arange(5000.0) + 1
+        file = io.BytesIO()
+        torch.save({"x": x, "part": x[10:20], "older": older}, file)
+        y, z = x * 2, older * 2
+        for it in (y, z):
+            assert not torch.ops.coop.is_resident(it)
+        file.seek(0)
+        loaded = torch.load(file)
+        assert torch.equal(loaded["x"], x)
+        assert torch.equal(loaded["part"], x[10:20])
+        assert torch.equal(loaded["older"], older)
+        assert torch.equal(y, (older + 1) * 2)
+        array = x.numpy()  # whoever takes an address can still write there
+        array[0] = 7
+        assert y[0].item() == 2
+        assert (x * 2)[0].item() == 14
