@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <c10/core/impl/PythonDispatcherTLS.h>
+
 #include "plugin/dispatch_key.hpp"
 #include "plugin/gradients.hpp"
 #include "plugin/registered_operators.hpp"
@@ -192,7 +194,9 @@ void InterceptedCall::begin() {
 // Why nothing may be recorded of it.
 Taint InterceptedCall::taint() const {
   if (!facts_.is_replayable) return facts_.taint;
-  if (is_opaque_) return Taint::kOutOfSight;
+  // While a program is traced, Python has a say in what an operator calls.
+  const bool is_traced = c10::impl::PythonDispatcherTLS::get_state() != nullptr;
+  if (is_opaque_ || is_traced) return Taint::kOutOfSight;
   if (has_strange_tensors_) return Taint::kStrangeTensor;
   if (this_thread.unknown_depth > 0) return Taint::kOutOfSight;
   if (is_accumulating_gradient()) return Taint::kGradient;

@@ -164,7 +164,7 @@ class Session : public std::enable_shared_from_this<Session> {
   StorageRecord* adopt_raw(c10::StorageImpl& impl);
   StorageRecord* find_foreign(c10::StorageImpl& impl, const void* data);
   StorageRecord* foreign_record_of(c10::StorageImpl& impl);
-  void drop_foreign(c10::StorageImpl& impl) noexcept;
+  void drop_old_foreign(c10::StorageImpl& impl, const void* data) noexcept;
   void release_foreign(std::unique_ptr<StorageRecord> record) noexcept;
   [[nodiscard]] bool is_sweep_due() const;
   bool sweep_foreign();

@@ -28,6 +28,11 @@ bool is_written_by_operators_only(c10::StorageImpl& impl, const Memory& memory) 
   return (is_plain || is_from_earlier_pool) && !is_numpys_too(impl);
 }
 
+// The memory is the one that the record of a foreign storage was made for.
+bool is_still(const StorageRecord& record, c10::StorageImpl& impl, const void* data) {
+  return record.address == data && record.bytes == impl.nbytes();
+}
+
 }  // namespace
 
 // --- ours ---
@@ -36,7 +41,11 @@ StorageRecord* Session::record_of(c10::StorageImpl& impl) {
   if (impl.device_type() != c10::kCPU || impl.sym_nbytes().is_heap_allocated()) return nullptr;
   for (;;) {
     const Memory memory = memory_of(impl);
-    if (memory.record != nullptr && &memory.record->session == this) return memory.record;
+    if (memory.record != nullptr && &memory.record->session == this) {
+      // Another thread may be just making it known: the DataPtr leads to it a moment before it has a name.
+      while (!memory.record->id.load()) std::this_thread::yield();
+      return memory.record;
+    }
     if (impl.nbytes() == 0 || memory.data == nullptr) return nullptr;
     if (!is_raw(memory)) return foreign_record_of(impl);
     if (StorageRecord* adopted = adopt_raw(impl)) return adopted;
@@ -61,10 +70,10 @@ bool Session::is_light(c10::StorageImpl& impl, bool is_written) {
 
 // Memory of the pool that came about out of our sight: contents without a history.
 StorageRecord* Session::adopt_raw(c10::StorageImpl& impl) {
-  drop_foreign(impl);  // it may have been one, and have been resized
   auto record = std::make_unique<StorageRecord>(*this);
   const Raw raw = claim_raw(impl);
   if (!raw) return nullptr;
+  drop_old_foreign(impl, raw.data);  // it may have been one, and have been resized
   record->impl = &impl;
   record->bytes = impl.nbytes();
   record->is_trusted = !is_numpys_too(impl);
@@ -148,7 +157,7 @@ void Session::export_storage(c10::StorageImpl& impl) {
 StorageRecord* Session::foreign_record_of(c10::StorageImpl& impl) {
   const Memory memory = memory_of(impl);
   if (StorageRecord* known = find_foreign(impl, memory.data)) return known;
-  drop_foreign(impl);  // resized or shared, if it was there
+  drop_old_foreign(impl, memory.data);  // resized or shared, if it was there
   if (is_sweep_due()) sweep_foreign();
 
   auto record = std::make_unique<StorageRecord>(*this);
@@ -189,17 +198,17 @@ StorageRecord* Session::foreign_record_of(c10::StorageImpl& impl) {
 StorageRecord* Session::find_foreign(c10::StorageImpl& impl, const void* data) {
   const std::scoped_lock lock(mutex_);
   const auto found = foreign_.find(&impl);
-  const bool is_known = found != foreign_.end() && found->second->address == data &&
-                        found->second->bytes == impl.nbytes();
-  return is_known ? found->second.get() : nullptr;
+  if (found == foreign_.end() || !is_still(*found->second, impl, data)) return nullptr;
+  return found->second.get();
 }
 
-void Session::drop_foreign(c10::StorageImpl& impl) noexcept {
+// Not the one that another thread has just made, and uses.
+void Session::drop_old_foreign(c10::StorageImpl& impl, const void* data) noexcept {
   std::unique_ptr<StorageRecord> record;
   {
     const std::scoped_lock lock(mutex_);
     const auto found = foreign_.find(&impl);
-    if (found == foreign_.end()) return;
+    if (found == foreign_.end() || is_still(*found->second, impl, data)) return;
     record = std::move(found->second);
     foreign_.erase(found);
   }
