@@ -53,15 +53,17 @@ def main(rank: int, folder: Path, how: str) -> None:
     budgets = {
         "plain": nullcontext,
         "stress": lambda: _plugin.budget(64 << 20, stress=True, small_limit=0),
-        "tight": lambda: _plugin.budget(1000 << 10, small_limit=4096),
+        "tight": lambda: _plugin.budget(900 << 10, small_limit=4096),
     }
     result = []
+    evictions = 0
     for options in VARIANTS:
         with budgets[how]():
             result.append(train(rank, **options))
             gc.collect()  # DDP is in circles
             if how != "plain":
-                assert _plugin.stats()["evictions"] > 0
+                evictions += _plugin.stats()["evictions"]
+    assert how == "plain" or evictions > 0
     torch.save(result, folder / f"{how}-{rank}.pt")
     distributed.destroy_process_group()
 

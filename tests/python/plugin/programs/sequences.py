@@ -126,19 +126,19 @@ class Recurrent(nn.Module):
         return self.head(self.layers(x)[0].mean(1))
 
 
-@program(least_share=1.2)  # whole layers are one operator
+@program(least_share=1.5)  # whole layers are one operator
 def nn_bilstm():
     model = Recurrent(nn.LSTM, bidirectional=True)
     return classify(model, torch.optim.Adam(model.parameters(), lr=1e-3), (64, 8, 8))
 
 
-@program(least_share=1.2)  # whole layers are one operator
+@program(least_share=1.5)  # whole layers are one operator
 def nn_gru():
     model = Recurrent(nn.GRU)
     return classify(model, torch.optim.Adam(model.parameters(), lr=1e-3), (64, 5, 8))
 
 
-@program(least_share=1.2)  # whole layers are one operator
+@program(least_share=1.5)  # whole layers are one operator
 def nn_lstm_of_packed_sequences():
     model = nn.LSTM(8, 16, bidirectional=True)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
