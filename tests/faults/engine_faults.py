@@ -34,7 +34,6 @@ ENGINE = "src/core/engine/engine.cpp"
 BLOCKS = "src/core/engine/blocks.cpp"
 ENTRY = "src/core/engine/entry.cpp"
 REGIONS = "src/core/lineage/evicted_regions.cpp"
-STEP = "src/core/engine/planned_step.cpp"
 REPLAY = "src/core/engine/replay.cpp"
 BARRIER = "src/core/engine/write_barrier.cpp"
 BOUNDS = "src/core/engine/lineage_bounds.cpp"
@@ -205,10 +204,6 @@ FAULTS = [
     ("batches-of-evicted-kept", BOUNDS, "kMostWalked, Evicted::kComeBack", "0, Evicted::kStay"),
     ("only-recorded-calls-count", ENGINE, "  patience_.earn(cost);\n", ""),
     ("what-comes-along-must-come", REPLAY, " && !has_along_) throw", ") throw"),
-    # Of plans.
-    ("plan-drops-what-is-in-use", STEP, "block.pins == 0 && block.tenure", "block.tenure"),
-    ("plan-drops-what-is-read-next", STEP, "value.wanted > 0 || value.is_target || ", ""),
-    ("plan-of-another-round", STEP, "  if (call.round != forecast_->round()) return false;\n", ""),
     ("never-gives-up", REPLAY, "if (!engine_.patience_.spend(call.cost)) {", "if (false) {"),
     # Of several threads.
     (
