@@ -56,6 +56,8 @@ std::vector<c10::OperatorName> overloads_of(const std::string& name) {
 void register_operator(const std::string& name, bool is_random) {
   TORCH_CHECK_VALUE(!name.starts_with("aten::") && !name.starts_with("coop::"), "coop: ", name,
                     " is PyTorch's own, and known: nothing is to be registered");
+  TORCH_CHECK_VALUE(!name.starts_with("coop_compiled::"),
+                    "coop: what torch.compile made cannot be run again by coop");
   const auto overloads = overloads_of(name);
   TORCH_CHECK_VALUE(!overloads.empty(), "coop: there is no operator '", name,
                     "'. Names are like 'myspace::myop' or 'myspace::myop.overload', and the "

@@ -1,10 +1,13 @@
 """torch.compile of a part: its kernels read and write memory without an operator."""
 
+import gc
+
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: make setup")
 
-from coop import _plugin  # noqa: E402
+import coop  # noqa: E402
+from coop import _plugin, _registering  # noqa: E402
 
 
 class Net(torch.nn.Module):
@@ -53,6 +56,8 @@ def little_to_compile():
         settings["cpp_cache_precompile_headers"] = False
     with config.patch(settings):
         yield
+    torch._dynamo.reset()
+    gc.collect()  # networks and what was compiled for them hold each other
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +71,7 @@ def check(found, wanted):
     assert all(torch.equal(a, b) for a, b in zip(found, wanted, strict=True))
 
 
+@pytest.mark.filterwarnings("ignore::coop.UnknownOperatorWarning")
 @pytest.mark.parametrize("is_compiled_before", [True, False])
 def test_a_compiled_part_is_trained(wanted, is_compiled_before):
     if not is_compiled_before:
@@ -75,3 +81,11 @@ def test_a_compiled_part_is_trained(wanted, is_compiled_before):
         assert _plugin.stats()["replays"] > 0
         torch.ops.coop.validate()
     check(train(Net(), 3), wanted)  # and as if nothing had been
+
+
+def test_it_cannot_be_registered():
+    with pytest.warns(coop.UnknownOperatorWarning, match="torch.compile made") as said:
+        _registering._warn_of_unknown("coop_compiled::run", 4096)
+    assert "register" not in str(said[0].message)
+    with pytest.raises(ValueError, match="cannot be run again"):
+        coop.register("coop_compiled::run")
