@@ -66,23 +66,44 @@ def _tensors_in(values: object) -> list[torch.Tensor]:
     return [tensor for it in inner for tensor in _tensors_in(it)]
 
 
+@contextmanager
+def _held(tensors: list[torch.Tensor]) -> Iterator[None]:
+    """They are there, and stay in place."""
+    coop = torch.ops.coop
+    # No mode's business, nor that of a tensor which handles its operators itself.
+    with torch._C._DisableTorchDispatch():
+        coop.hold(tensors)
+    try:
+        yield
+    finally:
+        with torch._C._DisableTorchDispatch():
+            coop.let_go()
+
+
 def _holding(function: Callable, position: int) -> Callable:
-    """The function, while the tensors in its argument are there and stay in place."""
+    """The function, while the tensors in its argument are held."""
 
     @wraps(function)
     def call(*args, **kwargs):
         listed = args[position] if len(args) > position else None
-        held = _tensors_in(listed) if isinstance(listed, list | tuple) else []
-        if not held:
+        tensors = _tensors_in(listed) if isinstance(listed, list | tuple) else []
+        if not tensors:
             return function(*args, **kwargs)
-        coop = torch.ops.coop
-        with torch._C._DisableTorchDispatch():
-            coop.hold(held)
-        try:
+        with _held(tensors):
             return function(*args, **kwargs)
-        finally:
-            with torch._C._DisableTorchDispatch():
-                coop.let_go()
+
+    return call
+
+
+def _holding_both(assign: Callable) -> Callable:
+    """`x[index] = y` from 2.15 on compares the addresses of the two if y has no dimensions."""
+
+    @wraps(assign)
+    def call(tensor, index, value):
+        if not isinstance(value, torch.Tensor) or value.ndim > 0:
+            return assign(tensor, index, value)
+        with _held([tensor, value]):
+            return assign(tensor, index, value)
 
     return call
 
@@ -149,6 +170,8 @@ def raw_access_is_seen() -> Iterator[None]:
             stack.enter_context(replaced(owner, name, new))
         for owner, name in _ONLY_READ:
             stack.enter_context(replaced(owner, name, _only_reading(getattr(owner, name))))
+        assign = _holding_both(tensor.__setitem__)
+        stack.enter_context(replaced(tensor, "__setitem__", assign))
         # A table of C functions that know nothing of us. Without it callers use __dlpack__.
         if hasattr(tensor, "__dlpack_c_exchange_api__"):
             stack.enter_context(replaced(tensor, "__dlpack_c_exchange_api__", None))

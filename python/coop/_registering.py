@@ -58,13 +58,10 @@ def enable_warnings() -> torch.library.Library:
 
 
 def _warn_of_unknown(op: str, nbytes: int) -> None:
-    kept = f"is never evicted: {as_bytes(nbytes)} in its first call."
-    if op.startswith("coop_compiled::"):
-        text = f"coop: what goes into and comes out of a part that torch.compile made {kept}"
-    else:
-        text = (
-            f"coop: nothing is known of {op}, so what it makes and reads {kept} If it may be run "
-            f"again (its results depend on its arguments alone, and it writes nothing but what its "
-            f'schema says): coop.register("{op}")'
-        )
-    warnings.warn(text, UnknownOperatorWarning, stacklevel=2)
+    warnings.warn(
+        f"coop: nothing is known of {op}, so what it makes and reads is never evicted: "
+        f"{as_bytes(nbytes)} in its first call. If it may be run again (its results depend on its "
+        f'arguments alone, and it writes nothing but what its schema says): coop.register("{op}")',
+        UnknownOperatorWarning,
+        stacklevel=2,
+    )

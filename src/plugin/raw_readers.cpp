@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint32_t argument(std::size_t number) { return 1U << number; }
 
-constexpr std::array<RawReader, 9> kRawReaders = {{
+constexpr std::array<RawReader, 13> kRawReaders = {{
     {"aten::max_pool1d", "", argument(0)},  // without gradients
     {"aten::tensor_split", "tensor_indices_or_sections", argument(1)},
     {"aten::lstm", "data", argument(1)},  // the batch sizes of a packed sequence
@@ -25,6 +25,10 @@ constexpr std::array<RawReader, 9> kRawReaders = {{
     {"aten::rnn_relu", "data", argument(1)},
     {"aten::_pad_packed_sequence", "", argument(1)},
     {"aten::_pack_padded_sequence_backward", "", argument(2)},
+    {"aten::quantile", "", argument(1)},  // from 2.15 on
+    {"aten::quantile", "out", argument(1)},
+    {"aten::nanquantile", "", argument(1)},
+    {"aten::nanquantile", "out", argument(1)},
     {"aten::ctc_loss", "Tensor", argument(2) | argument(3)},  // lengths
 }};
 

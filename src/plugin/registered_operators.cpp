@@ -90,7 +90,7 @@ void warn_of_unknown(const c10::OperatorHandle& op, std::size_t bytes) {
   // Collectives are never run again, and what was compiled (_compiled.py) cannot be.
   const std::string& name = op.schema().name();
   const bool can_be_registered =
-      name.find("c10d") == std::string::npos && !name.starts_with("coop");
+      name.find("c10d") == std::string::npos && !name.starts_with("coop_compiled::");
   if (bytes == 0 || !can_be_registered) return;
   {
     const std::scoped_lock lock(warned_mutex);

@@ -77,11 +77,25 @@ def ctc_loss(x):
     return torch.nn.functional.ctc_loss(log_probs, targets, lengths, lengths - 3)
 
 
+def assigned(x, index):
+    old = x * 3
+    x = x.clone()
+    y = x * 2
+    x[index] = x[7] * 2
+    x[index] = old[9]  # a view of something larger
+    return x + y
+
+
 READ_ABOVE_US = {
     "max_pool1d": lambda x: torch.nn.functional.max_pool1d(x.view(1, 1, -1), 2),
     "tensor_split": lambda x: x.tensor_split(torch.tensor([7, 20]) + 0)[1] + 1,
     "packed_lstm": packed_lstm,
     "ctc_loss": ctc_loss,
+    "quantile": lambda x: x.quantile(torch.tensor([0.25, 0.5]) + 0.125),
+    "nanquantile": lambda x: x.nanquantile(torch.tensor([0.25, 0.5]) + 0.125),
+    "assigned to a mask": lambda x: assigned(x, x > 3),
+    "assigned to indices": lambda x: assigned(x, torch.tensor([4, 2]) + 1),
+    "assigned to an index": lambda x: assigned(x, torch.tensor(4) + 1),
 }
 
 
