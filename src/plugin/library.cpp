@@ -122,7 +122,8 @@ void bring_back(const at::Tensor& tensor) {
 // Tensors that Python code asked to have in place for a moment.
 struct Held {
   explicit Held(at::TensorList tensors) {
-    if (!session_) return;
+    // What an operator is run again on is there, and in nobody else's hands.
+    if (!session_ || this_thread.is_replaying) return;
     contents_.emplace(*session_);
     for (const at::Tensor& it : tensors) {
       if (!is_strange(it)) contents_->add(it);
