@@ -5,11 +5,11 @@
 #
 #   --full   tests at full size, benchmarks in earnest, a dated report in bench/results/
 #
-# Beside .venv's PyTorch, the plugin's tests run with the newest, or with the one that TORCH names.
+# With TORCH=2.13.0 the plugin's tests run with that PyTorch, too, beside .venv's.
 source "$(dirname "$0")/common.sh"
 
-all_stages=(format release asan tsan lint fuzz bench demo python torch)
-full_stages=("${all_stages[@]}" checked faults)
+all_stages=(format release asan tsan lint fuzz bench demo python ${TORCH:+torch})
+full_stages=(format release asan tsan lint fuzz bench demo python torch checked faults)
 declare -A about=(
   [format]="clang-format and ruff find nothing to change"
   [release]="release build, all tests"
@@ -20,7 +20,7 @@ declare -A about=(
   [bench]="the benchmarks run"
   [demo]="both demos run, and write valid JSON"
   [python]="tests of the Python package, the PyTorch plugin, coop-sim and the scripts"
-  [torch]="a slice of the PyTorch plugin's tests with another PyTorch: ${TORCH:=2.15.0}"
+  [torch]="a slice of the PyTorch plugin's tests with another PyTorch: ${TORCH:=2.15.0} (with TORCH or --full, or by name)"
   [checked]="every invariant check without sanitizers (with --full, or by name)"
   [faults]="faults seeded in the engine are found by its tests (with --full, or by name)"
 )
