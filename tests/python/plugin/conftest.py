@@ -1,5 +1,6 @@
 """The plugin is built (preset release) before these tests run; without PyTorch they are skipped."""
 
+import gc
 import os
 from pathlib import Path
 
@@ -18,3 +19,19 @@ def one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def little_to_compile():
+    """torch.compile without what differs between machines: no trial of what the processor can do,
+    no headers for many kernels, no further processes."""
+    import torch
+    from torch._inductor import config
+
+    settings = {"cpp.vec_isa_ok": False, "compile_threads": 1}
+    if hasattr(config, "cpp_cache_precompile_headers"):
+        settings["cpp_cache_precompile_headers"] = False
+    with config.patch(settings):
+        yield
+    torch._dynamo.reset()
+    gc.collect()  # networks and what was compiled for them hold each other

@@ -1,7 +1,5 @@
 """torch.compile of a part: its kernels read and write memory without an operator."""
 
-import gc
-
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: make setup")
@@ -44,20 +42,6 @@ def train(net, steps):
         optimizer.step()
         losses.append(loss.detach())
     return [*losses, *(it.detach() for it in net.state_dict().values())]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def little_to_compile():
-    """No trial of what the processor can do, no headers for many kernels, no further processes."""
-    from torch._inductor import config
-
-    settings = {"cpp.vec_isa_ok": False, "compile_threads": 1}
-    if hasattr(config, "cpp_cache_precompile_headers"):
-        settings["cpp_cache_precompile_headers"] = False
-    with config.patch(settings):
-        yield
-    torch._dynamo.reset()
-    gc.collect()  # networks and what was compiled for them hold each other
 
 
 @pytest.fixture(scope="module")
