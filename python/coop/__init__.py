@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from coop._budget import budget
     from coop._out_of_memory import Holding, OutOfMemoryFacts, last_oom
     from coop._pinning import pin
-    from coop._registering import UnknownOperatorWarning, register
+    from coop._registering import register
     from coop._stats import Recomputed, Stats, stats
+    from coop._warnings import UnknownOperatorWarning, UnseenWriteWarning
 
 __version__ = "0.1.0"
 
@@ -31,6 +32,7 @@ __all__ = [
     "Recomputed",
     "Stats",
     "UnknownOperatorWarning",
+    "UnseenWriteWarning",
     "budget",
     "last_oom",
     "pin",
@@ -44,7 +46,8 @@ _MODULES = {
     "OutOfMemoryFacts": "coop._out_of_memory",
     "Recomputed": "coop._stats",
     "Stats": "coop._stats",
-    "UnknownOperatorWarning": "coop._registering",
+    "UnknownOperatorWarning": "coop._warnings",
+    "UnseenWriteWarning": "coop._warnings",
     "budget": "coop._budget",
     "last_oom": "coop._out_of_memory",
     "pin": "coop._pinning",

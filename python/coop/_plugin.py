@@ -40,8 +40,8 @@ def check_version(version: str) -> None:
 @cache
 def start() -> None:
     """Before the first budget. Throws if not every operator is seen: nothing begins then."""
-    from coop._registering import enable_warnings
     from coop._self_test import self_test
+    from coop._warnings import enable_warnings
 
     load()
     torch.ops.coop.prove()

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
-from functools import cache
 from typing import TypeVar
 
 import torch
 
 from coop import _plugin
-from coop._text import as_bytes
 
 _Operator = TypeVar("_Operator")
-
-
-class UnknownOperatorWarning(UserWarning):
-    """An operator of which nothing is known keeps memory from being saved."""
 
 
 def register(op: _Operator, *, random: bool = False) -> _Operator:
@@ -46,22 +39,4 @@ def _name_of(op: object) -> str:
     raise TypeError(
         f"coop: an operator is a name like 'myspace::myop', torch.ops.myspace.myop, or what "
         f"torch.library.custom_op made, not {op!r}"
-    )
-
-
-@cache
-def enable_warnings() -> torch.library.Library:
-    """The native library has something to say now and then; Python knows how to silence it."""
-    library = torch.library.Library("coop", "IMPL")
-    library.impl("warn_of_unknown", _warn_of_unknown, "CompositeExplicitAutograd")
-    return library  # kept for ever: it goes with this
-
-
-def _warn_of_unknown(op: str, nbytes: int) -> None:
-    warnings.warn(
-        f"coop: nothing is known of {op}, so what it makes and reads is never evicted: "
-        f"{as_bytes(nbytes)} in its first call. If it may be run again (its results depend on its "
-        f'arguments alone, and it writes nothing but what its schema says): coop.register("{op}")',
-        UnknownOperatorWarning,
-        stacklevel=2,
     )

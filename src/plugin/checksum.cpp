@@ -8,7 +8,8 @@ namespace coop::plugin {
 namespace {
 
 constexpr std::size_t kPiece = 64;  // a line of the cache
-constexpr std::size_t kPieces = 256;
+constexpr std::size_t kSomePieces = 256;
+constexpr std::size_t kFewPieces = 16;
 
 // Several sums side by side: the processor need not wait for one multiplication to begin the next.
 class Sum {
@@ -50,11 +51,12 @@ std::uint64_t checksum(const void* data, std::size_t bytes, Sample sample) noexc
   const auto* at = static_cast<const std::byte*>(data);
   const std::size_t whole = bytes / kPiece;
   Sum sum;
-  if (sample == Sample::kAll || whole <= kPieces) {
+  const std::size_t pieces = sample == Sample::kSome ? kSomePieces : kFewPieces;
+  if (sample == Sample::kAll || whole <= pieces) {
     for (std::size_t i = 0; i < whole; ++i) sum.add_piece(at + i * kPiece);
   } else {
-    for (std::size_t i = 0; i < kPieces; ++i) {
-      sum.add_piece(at + i * (whole - 1) / (kPieces - 1) * kPiece);
+    for (std::size_t i = 0; i < pieces; ++i) {
+      sum.add_piece(at + i * (whole - 1) / (pieces - 1) * kPiece);
     }
   }
   sum.add_rest(at + whole * kPiece, bytes % kPiece);

@@ -9,6 +9,7 @@
 #include "plugin/gradients.hpp"
 #include "plugin/registered_operators.hpp"
 #include "plugin/tensor_parts.hpp"
+#include "plugin/warnings.hpp"
 
 namespace coop::plugin {
 namespace {

@@ -54,15 +54,20 @@ void InterceptedCall::describe_contents() {
   recorded_->contents =
       std::make_unique<RecordedCall::Contents[]>(recorded_->written + made_.size());  // NOLINT
   std::size_t output = 0;
-  const auto describe = [&](const StorageRecord& record) {
-    recorded_->contents[output].bytes = record.bytes;
-    recorded_->contents[output++].is_filled = record.is_filled;
+  const auto describe = [&](const StorageRecord& record, const void* data) {
+    RecordedCall::Contents& contents = recorded_->contents[output++];
+    contents.bytes = record.bytes;
+    contents.is_filled = record.is_filled;
+    const bool can_go = record.is_filled && session_.is_large(record.bytes);
+    if (can_go) contents.made = session_.world().sum_of_made(data, record.bytes);
   };
   for (const Use& use : uses_) {
     if (use.role == Role::kOverwritten) use.record->is_filled = true;
-    if (use.role == Role::kChanged || use.role == Role::kOverwritten) describe(*use.record);
+    if (use.role == Role::kChanged || use.role == Role::kOverwritten) {
+      describe(*use.record, use.impl->data());
+    }
   }
-  for (const Made& made : made_) describe(*made.record);
+  for (const Made& made : made_) describe(*made.record, made.raw.data);
 }
 
 void InterceptedCall::finish(double cost) {

@@ -176,6 +176,7 @@ TORCH_LIBRARY(coop, library) {
   library.def("register_operator(str name, bool is_random) -> ()", &register_operator);
   // Python has what is to be done.
   library.def("warn_of_unknown(str op, int bytes) -> ()");
+  library.def("warn_of_unseen_write(str made_by, int bytes) -> ()");
   // Which operators of this thread come through, whether there is a budget or not.
   library.def("begin_watching() -> ()", &begin_watching);
   library.def("end_watching() -> str[]", &end_watching);

@@ -110,13 +110,14 @@ struct RecordedCall {
   };
   c10::SmallVector<Output, 1> outputs;
 
-  // What is known of the contents that its run left in each output of the engine's Call. The sum is taken
-  // when they are first evicted, under the engine's lock; 0: not yet.
+  // What is known of the contents that its run left in each output of the engine's Call.
   struct Contents {
     std::size_t bytes = 0;
     bool is_filled = false;  // all of them are its doing, none is what happened to be there
     bool was_evicted = false;
-    std::atomic<std::uint64_t> sum = 0;
+    std::uint64_t made = 0;  // a sum, from when it was made; 0: of what is too small to go
+    std::atomic<std::uint64_t> sum =
+        0;  // from when it first went, under the engine's lock; 0: not yet
   };
   std::unique_ptr<Contents[]> contents;  // NOLINT: their number is known late, and they do not move
 

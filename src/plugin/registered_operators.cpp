@@ -84,22 +84,4 @@ const OperatorFacts* registered_facts_of(const c10::OperatorHandle& op) {
   return registration.facts.back().get();
 }
 
-void warn_of_unknown(const c10::OperatorHandle& op, std::size_t bytes) {
-  static std::mutex warned_mutex;
-  static auto& warned = *new std::unordered_set<c10::OperatorName>;
-  // Collectives are never run again, and what was compiled (_compiled.py) cannot be.
-  const std::string& name = op.schema().name();
-  const bool can_be_registered =
-      name.find("c10d") == std::string::npos && !name.starts_with("coop_compiled::");
-  if (bytes == 0 || !can_be_registered) return;
-  {
-    const std::scoped_lock lock(warned_mutex);
-    if (!warned.insert(op.operator_name()).second) return;
-  }
-  const auto warn = c10::Dispatcher::singleton().findOp({"coop::warn_of_unknown", ""});
-  if (!warn) return;
-  torch::jit::Stack stack{op.schema().name(), static_cast<std::int64_t>(bytes)};
-  warn->callBoxed(&stack);
-}
-
 }  // namespace coop::plugin

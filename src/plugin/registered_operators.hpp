@@ -19,8 +19,4 @@ void register_operator(const std::string& name, bool is_random);
 // Null if it is not registered. Good for as long as the process lives.
 const OperatorFacts* registered_facts_of(const c10::OperatorHandle& op);
 
-// The first time that an unknown operator has run: the program is told, by way of Python's warnings, what
-// that costs and what to do. `bytes`: that could have been evicted.
-void warn_of_unknown(const c10::OperatorHandle& op, std::size_t bytes);
-
 }  // namespace coop::plugin

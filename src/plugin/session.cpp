@@ -8,6 +8,7 @@
 
 #include "core/base/check.hpp"
 #include "plugin/cpu_allocator.hpp"
+#include "plugin/warnings.hpp"
 
 namespace coop::plugin {
 namespace {
@@ -164,6 +165,8 @@ void* Session::foreign_address_of(BlockId block) const {
 
 void Session::between_operators() {
   if (options_.stress) engine_.evict_all();
+  if (const auto found = world_.take_unseen_write())
+    warn_of_unseen_write(found->made_by, found->bytes);
 }
 
 Session::Stats Session::stats() {

@@ -26,6 +26,7 @@ Snapshot Snapshot::of(Session& session) {
   total("base_ns", engine.base_ns);
   total("cuts", engine.cuts);
   total("copies_aside", engine.copies_aside);
+  total("unseen_writes", engine.unseen_writes);
   total("searches", now.evictions.searches);
   total("plans", engine.plans);
   total("planned_calls", engine.planned_calls);

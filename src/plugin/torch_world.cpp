@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <memory>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -76,7 +77,7 @@ torch::jit::Stack TorchWorld::run_again(const RecordedCall& call,
     throw OutOfMemory(session_.last_out_of_memory());
   }
   const std::uint64_t took = steady_clock_ns() - began;
-  const std::scoped_lock lock(recomputed_mutex_);
+  const std::scoped_lock lock(notes_mutex_);
   Recomputed& it = recomputed_[call.name()];
   ++it.times;
   it.ns += static_cast<std::int64_t>(took);
@@ -84,7 +85,7 @@ torch::jit::Stack TorchWorld::run_again(const RecordedCall& call,
 }
 
 RecomputedByOperator TorchWorld::recomputed() const {
-  const std::scoped_lock lock(recomputed_mutex_);
+  const std::scoped_lock lock(notes_mutex_);
   return recomputed_;
 }
 
@@ -103,15 +104,49 @@ void TorchWorld::check_contents(const RecordedCall& call, std::span<const BlockI
   }
 }
 
-void TorchWorld::note_contents(const StorageRecord& record) noexcept {
+// The operator that made what is in the storage, if it can be run again. Under the engine's lock.
+TorchWorld::Made TorchWorld::made(const StorageRecord& record) const noexcept {
   const StorageId id = record.id;
-  if (!id) return;  // so new that even its name is not yet known
+  if (!id) return {};  // so new that even its name is not yet known
   const Graph& graph = session_.engine().graph();
   const Value& value = graph.values()[graph.storages()[id].current];
-  if (value.is_source()) return;  // of an operator that failed
+  if (value.is_source()) return {};  // of an operator that failed
   const Token token = graph.calls()[value.producer].token;
-  RecordedCall::Contents& contents =
-      reinterpret_cast<RecordedCall*>(token)->contents[value.output];  // NOLINT: our own token
+  const RecordedCall* call = reinterpret_cast<RecordedCall*>(token);  // NOLINT: our own token
+  return {.by = call, .contents = &call->contents[value.output]};
+}
+
+std::uint64_t TorchWorld::sum_of_made(const void* data, std::size_t bytes) const noexcept {
+  return checksum(data, bytes, sample_ == Sample::kAll ? Sample::kAll : Sample::kFew);
+}
+
+bool TorchWorld::is_as_made(Token storage) noexcept {
+  StorageRecord& record = *StorageRecord::of(storage);
+  const Made made = this->made(record);
+  if (!made || made.contents->made == 0) return true;
+  const void* data = session_.address_under_lock(record.block);
+  if (sum_of_made(data, made.contents->bytes) == made.contents->made) return true;
+  record.is_trusted = false;
+  try {
+    const std::scoped_lock lock(notes_mutex_);
+    unseen_write_ = {.made_by = made.by->name(), .bytes = record.bytes};
+    has_unseen_write_ = true;
+  } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): it stays, which is what counts
+  }
+  return false;
+}
+
+std::optional<TorchWorld::UnseenWrite> TorchWorld::take_unseen_write() {
+  if (!has_unseen_write_.load(std::memory_order_relaxed)) return std::nullopt;
+  const std::scoped_lock lock(notes_mutex_);
+  has_unseen_write_ = false;
+  return std::exchange(unseen_write_, std::nullopt);
+}
+
+void TorchWorld::note_contents(const StorageRecord& record) noexcept {
+  const Made made = this->made(record);
+  if (!made) return;
+  RecordedCall::Contents& contents = *made.contents;
   if (!std::exchange(contents.was_evicted, true)) bytes_evicted_once_ += contents.bytes;
   if (!contents.is_filled || contents.sum != 0) return;
   contents.sum = checksum(session_.address_under_lock(record.block), contents.bytes, sample_);

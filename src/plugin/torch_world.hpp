@@ -5,7 +5,9 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <span>
+#include <string>
 
 #include "core/engine/engine.hpp"
 #include "core/engine/world.hpp"
@@ -27,11 +29,21 @@ class TorchWorld final : public World {
   static Token token_of(RecordedCall& call) { return reinterpret_cast<std::uintptr_t>(&call); }
 
   void replay(Token token, std::span<const BlockId> inputs, std::span<BlockId> outputs) override;
+  bool is_as_made(Token storage) noexcept override;
   void attach(Token storage, BlockId block) noexcept override;
   void detach(Token storage) noexcept override;
   void copy(BlockId from, BlockId to, Bytes bytes) override;
   void relocate(const Token* storage, BlockId block, Bytes from, Bytes to, Bytes bytes) override;
   void forget(Token token) noexcept override;
+
+  // Of contents that an operator has just made.
+  [[nodiscard]] std::uint64_t sum_of_made(const void* data, std::size_t bytes) const noexcept;
+  // What turned out to have been written unseen, since this was last asked: nothing, as a rule.
+  struct UnseenWrite {
+    std::string made_by;
+    std::size_t bytes = 0;
+  };
+  [[nodiscard]] std::optional<UnseenWrite> take_unseen_write();
 
   // Of contents, however often each was evicted.
   [[nodiscard]] std::uint64_t bytes_evicted_once() const { return bytes_evicted_once_; }
@@ -43,6 +55,12 @@ class TorchWorld final : public World {
   torch::jit::Stack run_again(const RecordedCall& call, std::span<const c10::Storage> inputs,
                               std::span<const c10::Storage> fresh);
   void check_contents(const RecordedCall& call, std::span<const BlockId> outputs) const;
+  struct Made {
+    const RecordedCall* by = nullptr;
+    RecordedCall::Contents* contents = nullptr;
+    explicit operator bool() const { return by != nullptr; }
+  };
+  [[nodiscard]] Made made(const StorageRecord& record) const noexcept;
   void note_contents(const StorageRecord& record) noexcept;
 
   Session& session_;
@@ -50,8 +68,10 @@ class TorchWorld final : public World {
   std::atomic<std::uint64_t> evictions_ = 0;
   std::atomic<std::uint64_t> bytes_evicted_once_ = 0;
   std::atomic<std::uint64_t> restorations_ = 0;
-  mutable std::mutex recomputed_mutex_;
+  mutable std::mutex notes_mutex_;
   RecomputedByOperator recomputed_;
+  std::optional<UnseenWrite> unseen_write_;
+  std::atomic<bool> has_unseen_write_ = false;
 };
 
 }  // namespace coop::plugin

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -90,6 +91,12 @@ class HashWorld final : public World {
     return found->second;
   }
 
+  // Somebody who has the address, and tells nobody.
+  void write_unseen(Token storage, Content content) {
+    write(*attached_.at(storage), content);
+    written_unseen_.insert(storage);
+  }
+
   // What output number `output` of an operator is, given what it read.
   static Content result_of(const HashOp& op, std::span<const Content> inputs, std::size_t output) {
     Content content = mix(op.salt, output);
@@ -147,6 +154,7 @@ class HashWorld final : public World {
     if (workspace) engine_->free(workspace);
     ++replays;
   }
+  bool is_as_made(Token storage) noexcept override { return !written_unseen_.contains(storage); }
   void attach(Token storage, BlockId block) noexcept override { attached_[storage] = block; }
   void detach(Token storage) noexcept override { attached_[storage] = std::nullopt; }
   void copy(BlockId from, BlockId to, Bytes /*bytes*/) override {
@@ -220,6 +228,7 @@ class HashWorld final : public World {
   std::map<std::size_t, Content> contents_;  // by first grain
   std::unordered_map<Token, HashOp> ops_;
   std::unordered_map<Token, std::optional<BlockId>> attached_;
+  std::unordered_set<Token> written_unseen_;
   Token last_token_ = 0;
 };
 

@@ -220,6 +220,24 @@ bool Engine::correct_costs(std::span<const BlockId> victims) {
   return is_news;
 }
 
+// Whoever has written contents unseen knows their address, and may do it again.
+bool Engine::keeps_some(std::span<const BlockId> victims) noexcept {
+  bool has_kept = false;
+  for (const BlockId block : victims) {
+    if (!pool_.contains(block)) continue;  // it was only there for one that is kept
+    const ValueId id = value_of_[block.index()];
+    const Value& value = graph_.values()[id];
+    if (!value.is_current) continue;
+    Storage& storage = graph_.storages()[value.storage];
+    if (world_.is_as_made(storage.token)) continue;
+    storage.is_source_forever = true;
+    cut(id);
+    ++stats_.unseen_writes;
+    has_kept = true;
+  }
+  return has_kept;
+}
+
 // --- who is told, and who tells ---
 
 Token Engine::token_of(ValueId id) const noexcept {

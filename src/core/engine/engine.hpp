@@ -103,6 +103,7 @@ struct EngineStats {
   std::uint32_t deepest_replay = 0;  // Calls in the longest single replay
   std::uint64_t cuts = 0;            // Values made Sources to bound or end a lineage
   std::uint64_t copies_aside = 0;
+  std::uint64_t unseen_writes = 0;  // found when it came to eviction: those contents stay
   Bytes held_by_lineage = 0;        // in Sources that no storage has any more
   std::uint64_t plans = 0;          // tried, whether or not one was found and followed
   std::uint64_t planned_calls = 0;  // that came as planned
@@ -182,6 +183,7 @@ class Engine final : private BlockOwner, private GraphListener {
   void relocate(BlockId block, Bytes from, Bytes to, Bytes bytes) override;
   void prepare_search() override;
   bool correct_costs(std::span<const BlockId> victims) override;
+  bool keeps_some(std::span<const BlockId> victims) noexcept override;
   [[nodiscard]] LargeBlock witness(BlockId block, const BlockInfo& info) const override;
   // GraphListener
   void value_goes(ValueId id, const Value& value) noexcept override;
@@ -254,6 +256,7 @@ class Engine final : private BlockOwner, private GraphListener {
   };
   [[nodiscard]] Descendants find_descendants(std::span<const ValueId> values, std::size_t most);
   void make_sources(std::span<const ValueId> values);
+  void cut(ValueId id) noexcept;
   void note_orphan(ValueId id) noexcept;
   void reserve_orphans(std::size_t more);
   [[nodiscard]] bool is_orphan_worth_keeping(ValueId orphan, std::size_t most_walked);

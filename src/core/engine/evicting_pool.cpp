@@ -84,7 +84,8 @@ void EvictingPool::choose_victims(const Request& request) {
   for (int round = 0;; ++round) {
     victims_.clear();
     policy_.choose_victims(pool_, request, victims_);
-    if (round == kMostCorrections || !owner_.correct_costs(victims_)) break;
+    const bool is_good = round >= kMostCorrections || !owner_.correct_costs(victims_);
+    if (is_good && !owner_.keeps_some(victims_)) break;
   }
   stats_.search_ns += clock_() - began;
 }
@@ -115,16 +116,20 @@ void EvictingPool::evict(BlockId id) {
 
 bool EvictingPool::move_blocks_aside(const Request& request) {
   if (pool_.ignores_addresses()) return false;
-  const std::uint64_t began = clock_();
-  const auto stretch = find_stretch_to_compact(pool_, to_grains(request.bytes));
-  stats_.search_ns += clock_() - began;
-  if (!stretch) return false;
   std::vector<BlockId> evicted;
   std::vector<BlockId> moved;
-  for_each_piece(pool_.order(), *stretch, [&](const Chunk& chunk, int slot) {
-    if (chunk.is_hole(slot)) return;
-    (chunk.is_fixed(slot) ? moved : evicted).push_back(pool_.id_of(chunk.block_at(slot)));
-  });
+  do {
+    const std::uint64_t began = clock_();
+    const auto stretch = find_stretch_to_compact(pool_, to_grains(request.bytes));
+    stats_.search_ns += clock_() - began;
+    if (!stretch) return false;
+    evicted.clear();
+    moved.clear();
+    for_each_piece(pool_.order(), *stretch, [&](const Chunk& chunk, int slot) {
+      if (chunk.is_hole(slot)) return;
+      (chunk.is_fixed(slot) ? moved : evicted).push_back(pool_.id_of(chunk.block_at(slot)));
+    });
+  } while (owner_.keeps_some(evicted));
   for (const BlockId id : evicted) evict(id);
   for (const BlockId id : moved) move_left(id);
   return true;

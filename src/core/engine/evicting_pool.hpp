@@ -40,6 +40,8 @@ class BlockOwner : public BlockWitness {
   // ... and with those that were. True if one of them does not cost what the pool had: the choice is
   // then made again.
   virtual bool correct_costs(std::span<const BlockId> /*victims*/) { return false; }
+  // The last word, before blocks go. True if it turns out that some must stay: those are evictable no more.
+  virtual bool keeps_some(std::span<const BlockId> /*victims*/) noexcept { return false; }
 };
 
 // Definitions as in the Coop paper.

@@ -152,7 +152,8 @@ void Engine::drop_if_planned(ValueId id) {
     return;
   }
   const BlockInfo block = pool_.info(value.block);
-  if (block.pins == 0 && block.tenure == Tenure::kEvictable) evicting_.evict(value.block);
+  if (block.pins > 0 || block.tenure != Tenure::kEvictable) return;
+  if (!keeps_some({&value.block, 1})) evicting_.evict(value.block);
 }
 
 // What comes back with what the operator needs.

@@ -130,7 +130,9 @@ void Engine::evict_all() {
       victims.push_back(pool_.id_of(chunk->block_at(slot)));
     }
   }
+  static_cast<void>(keeps_some(victims));
   for (const BlockId victim : victims) {
+    if (!pool_.contains(victim) || pool_.info(victim).tenure != Tenure::kEvictable) continue;
     evict(victim);
     static_cast<void>(pool_.free(victim));
   }

@@ -30,6 +30,9 @@ class World {
   // and not yet handed over are then the world's to free.
   virtual void replay(Token call, std::span<const BlockId> inputs, std::span<BlockId> outputs) = 0;
 
+  // Whether the storage's contents are still what its Call left there. Asked before they are dropped: if
+  // somebody has written them unseen, they stay.
+  [[nodiscard]] virtual bool is_as_made(Token /*storage*/) noexcept { return true; }
   // The storage's contents are in this block (again, or for the first time).
   virtual void attach(Token storage, BlockId block) noexcept = 0;
   // The storage has no memory until attach is called again.

@@ -149,13 +149,17 @@ void Engine::make_sources(std::span<const ValueId> values) {
   for (const ValueId id : there) {
     if (!graph_.values().contains(id)) continue;
     const Value& value = graph_.values()[id];
-    if (value.is_source() || !value.is_resident()) continue;
-    graph_.cut(id);
-    publish(id);
-    if (is_observed()) tell(about(EngineEvent::Kind::kCut, value.block, id));
-    ++stats_.cuts;
+    if (!value.is_source() && value.is_resident()) cut(id);
   }
   unpin_all(pins);
+}
+
+// What is there is a Source from now on.
+void Engine::cut(ValueId id) noexcept {
+  graph_.cut(id);
+  publish(id);
+  if (is_observed()) tell(about(EngineEvent::Kind::kCut, graph_.values()[id].block, id));
+  ++stats_.cuts;
 }
 
 }  // namespace coop

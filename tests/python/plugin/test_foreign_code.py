@@ -7,6 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: make setup")
 
+import coop  # noqa: E402
 from coop import _plugin  # noqa: E402
 
 MIB = 1 << 20
@@ -74,6 +75,23 @@ def test_reading_where_nobody_sees_it_is_refused(foreign, name):
         _plugin.export(y)
         function(y, *arguments)
         assert x.sum().item() == TOTAL  # nothing is lost
+
+
+def test_a_writer_that_nobody_saw(foreign):
+    """What it wrote is not lost when memory gets short, and the program is told."""
+    with (
+        pytest.warns(coop.UnseenWriteWarning, match=r"that aten::add\.Tensor made"),
+        _plugin.budget(20 * MIB),
+    ):
+        x = torch.arange(100_000.0) + 0
+        foreign.fill_above(x, 7.0)
+        base = torch.ones(100_000)
+        others = [base * it for it in range(10)]
+        torch.zeros(4_950_000)  # nearly all of the budget
+        assert not any(torch.ops.coop.is_resident(it) for it in others)
+        assert x.sum().item() == 700_000
+        assert _plugin.stats()["unseen_writes"] == 1
+        assert [it[0].item() for it in others] == list(range(10))
 
 
 def test_a_tensor_that_cpp_kept(foreign):

@@ -58,6 +58,7 @@ def test_stress(name, is_older, seed):
     stressed = run(PROGRAMS[name], seed, budget, is_older=is_older)
     assert not differences(wanted, stressed)
     assert stressed.stats["replays"] > 0
+    assert stressed.stats["unseen_writes"] == 0
 
 
 @cache

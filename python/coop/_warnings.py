@@ -1,0 +1,47 @@
+"""What the native library has to say now and then, as Python's warnings."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+
+import torch
+
+from coop._text import as_bytes
+
+
+class UnknownOperatorWarning(UserWarning):
+    """An operator of which nothing is known keeps memory from being saved."""
+
+
+class UnseenWriteWarning(UserWarning):
+    """A tensor was written, and no operator did it."""
+
+
+@cache
+def enable_warnings() -> torch.library.Library:
+    library = torch.library.Library("coop", "IMPL")
+    for function in (warn_of_unknown, warn_of_unseen_write):
+        library.impl(function.__name__, function, "CompositeExplicitAutograd")
+    return library  # kept for ever: they go with this
+
+
+def warn_of_unknown(op: str, nbytes: int) -> None:
+    warnings.warn(
+        f"coop: nothing is known of {op}, so what it makes and reads is never evicted: "
+        f"{as_bytes(nbytes)} in its first call. If it may be run again (its results depend on its "
+        f'arguments alone, and it writes nothing but what its schema says): coop.register("{op}")',
+        UnknownOperatorWarning,
+        stacklevel=2,
+    )
+
+
+def warn_of_unseen_write(made_by: str, nbytes: int) -> None:
+    warnings.warn(
+        f"coop: a tensor of {as_bytes(nbytes)} that {made_by} made was written since, and no "
+        f"operator did it: a thread that is older than the budget, or code that kept an address. "
+        f"It is kept as it is and never evicted; what was made from it before may be lost. Where "
+        f"others write it on purpose: coop.pin(tensor, is_written_elsewhere=True)",
+        UnseenWriteWarning,
+        stacklevel=2,
+    )

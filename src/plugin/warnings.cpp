@@ -1,0 +1,43 @@
+#include "plugin/warnings.hpp"
+
+#include <cstdint>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include <ATen/core/stack.h>
+
+namespace coop::plugin {
+namespace {
+
+bool is_first(const char* warning, const std::string& about) {
+  static std::mutex mutex;
+  static auto& warned = *new std::set<std::pair<const char*, std::string>>;
+  const std::scoped_lock lock(mutex);
+  return warned.emplace(warning, about).second;
+}
+
+// Python has what is to be done (_warnings.py). A program without it is not told.
+void warn(const char* warning, const std::string& op, std::size_t bytes) {
+  if (!is_first(warning, op)) return;
+  const auto found = c10::Dispatcher::singleton().findOp({warning, ""});
+  if (!found) return;
+  torch::jit::Stack stack{op, static_cast<std::int64_t>(bytes)};
+  found->callBoxed(&stack);
+}
+
+}  // namespace
+
+void warn_of_unknown(const c10::OperatorHandle& op, std::size_t bytes) {
+  // Collectives are never run again, and what was compiled (_compiled.py) cannot be.
+  const std::string& name = op.schema().name();
+  const bool can_be_registered =
+      name.find("c10d") == std::string::npos && !name.starts_with("coop_compiled::");
+  if (bytes > 0 && can_be_registered) warn("coop::warn_of_unknown", name, bytes);
+}
+
+void warn_of_unseen_write(const std::string& made_by, std::size_t bytes) {
+  warn("coop::warn_of_unseen_write", made_by, bytes);
+}
+
+}  // namespace coop::plugin
