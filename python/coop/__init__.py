@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from coop._pinning import pin
     from coop._registering import register
     from coop._stats import Recomputed, Stats, stats
-    from coop._warnings import UnknownOperatorWarning, UnseenWriteWarning
+    from coop._warnings import SlowdownWarning, UnknownOperatorWarning, UnseenWriteWarning
 
 __version__ = "0.1.0"
 
@@ -30,6 +30,7 @@ __all__ = [
     "OutOfMemory",
     "OutOfMemoryFacts",
     "Recomputed",
+    "SlowdownWarning",
     "Stats",
     "UnknownOperatorWarning",
     "UnseenWriteWarning",
@@ -45,6 +46,7 @@ _MODULES = {
     "OutOfMemory": "coop._out_of_memory",
     "OutOfMemoryFacts": "coop._out_of_memory",
     "Recomputed": "coop._stats",
+    "SlowdownWarning": "coop._warnings",
     "Stats": "coop._stats",
     "UnknownOperatorWarning": "coop._warnings",
     "UnseenWriteWarning": "coop._warnings",

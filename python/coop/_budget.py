@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import operator
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -22,6 +23,7 @@ _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
 
 _SMALL_LIMIT = 64 << 10  # tensors of up to this many bytes are never evicted
+_PACE_WINDOW = 5.0  # seconds of operators, before anything is said of how slow they are
 
 
 class budget:  # noqa: N801
@@ -40,6 +42,8 @@ class budget:  # noqa: N801
     verify: compare every byte of what is recomputed with what was evicted, not only a sample.
     audit: evict nothing; run every operator again at once and raise at the end if any is not what
         it is taken for. For operators of your own (`coop.register`). All that is inside must fit.
+    max_slowdown: raise coop.OutOfMemory when recomputing makes the program more than this many
+        times slower than it is without a budget, over some seconds. Without it, a warning is all.
 
     Wrong arguments are refused here, before anything begins. One device has one budget at a time.
     """
@@ -53,6 +57,7 @@ class budget:  # noqa: N801
         stress: bool = False,
         verify: bool = False,
         audit: bool = False,
+        max_slowdown: float | None = None,
     ) -> None:
         _check_device(device)
         _plugin.load()
@@ -62,13 +67,16 @@ class budget:  # noqa: N801
         self.stress = bool(stress)
         self.verify = bool(verify)
         self.audit = bool(audit)
+        self.max_slowdown = _check_slowdown(max_slowdown)
         self._small_limit = _SMALL_LIMIT
+        self._pace_window = _PACE_WINDOW
         self._scope: ExitStack | None = None
 
     def __enter__(self) -> budget:
         _plugin.start()
         options = (self.stress, self.verify, self.audit, self._small_limit, self.policy)
-        torch.ops.coop.enter(self.bytes, *options)
+        pace = (self.max_slowdown or 0.0, self._pace_window)
+        torch.ops.coop.enter(self.bytes, *options, *pace)
         with ExitStack() as stack:
             stack.callback(torch.ops.coop.leave)
             stack.enter_context(raw_access_is_seen())
@@ -130,6 +138,17 @@ def _as_text(size: int | str) -> str:
     if number <= 0:
         raise ValueError(f"coop: a budget is a positive number of bytes, not {number}")
     return str(number)
+
+
+def _check_slowdown(times: float | None) -> float | None:
+    if times is None:
+        return None
+    if isinstance(times, bool) or not isinstance(times, int | float) or not 1 < times < math.inf:
+        raise ValueError(
+            f"coop: max_slowdown is how many times slower a program may get, a number above 1 "
+            f"like 2.5, not {times!r}"
+        )
+    return float(times)
 
 
 def _check_device(device: torch.device | str | None) -> None:

@@ -57,12 +57,22 @@ def budget(
     audit: bool = False,
     small_limit: int = 64 << 10,
     policy: str = "coop",
+    max_slowdown: float | None = None,
+    pace_window: float = 5.0,
 ) -> AbstractContextManager[object]:
     """For our own tests: a budget in which tensors of more than `small_limit` bytes may go."""
     from coop._budget import budget
 
-    made = budget(nbytes, stress=stress, verify=verify, audit=audit, policy=policy)
+    made = budget(
+        nbytes,
+        stress=stress,
+        verify=verify,
+        audit=audit,
+        policy=policy,
+        max_slowdown=max_slowdown,
+    )
     made._small_limit = small_limit
+    made._pace_window = pace_window
     return made
 
 

@@ -18,10 +18,14 @@ class UnseenWriteWarning(UserWarning):
     """A tensor was written, and no operator did it."""
 
 
+class SlowdownWarning(UserWarning):
+    """Recomputing takes longer than the program itself."""
+
+
 @cache
 def enable_warnings() -> torch.library.Library:
     library = torch.library.Library("coop", "IMPL")
-    for function in (warn_of_unknown, warn_of_unseen_write):
+    for function in (warn_of_unknown, warn_of_unseen_write, warn_of_slowdown):
         library.impl(function.__name__, function, "CompositeExplicitAutograd")
     return library  # kept for ever: they go with this
 
@@ -43,5 +47,15 @@ def warn_of_unseen_write(made_by: str, nbytes: int) -> None:
         f"It is kept as it is and never evicted; what was made from it before may be lost. Where "
         f"others write it on purpose: coop.pin(tensor, is_written_elsewhere=True)",
         UnseenWriteWarning,
+        stacklevel=2,
+    )
+
+
+def warn_of_slowdown(slowdown: float, nbytes: int, better_nbytes: int) -> None:
+    warnings.warn(
+        f"coop: with a budget of {as_bytes(nbytes)} the program is {slowdown:.1f} times slower "
+        f"than without, for what is recomputed. About {as_bytes(better_nbytes)} would halve what "
+        f"is lost; so would a smaller batch. coop.budget(..., max_slowdown=3) makes an error of it",
+        SlowdownWarning,
         stacklevel=2,
     )

@@ -54,6 +54,7 @@ InterceptedCall::~InterceptedCall() { let_go(); }
 void InterceptedCall::run() {
   session_.count_operator();
   const Running running(op_);
+  session_.look_at_pace();
   with_torch_errors([&] {
     look_at_arguments();
     begin();

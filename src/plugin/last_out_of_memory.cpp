@@ -1,8 +1,12 @@
 #include "plugin/last_out_of_memory.hpp"
 
+#include <cmath>
+#include <iomanip>
 #include <mutex>
+#include <sstream>
 #include <utility>
 
+#include "plugin/pace.hpp"
 #include "plugin/session.hpp"
 
 namespace coop::plugin {
@@ -60,6 +64,18 @@ std::string advice_for(const LastOutOfMemory& facts, const std::string& why) {
          "these facts.";
 }
 
+void note(LastOutOfMemory facts) {
+  const std::scoped_lock lock(mutex);
+  last() = std::move(facts);
+}
+
+// "3.1" and "1.25", and not "3.100000".
+std::string as_text(double number) {
+  std::ostringstream text;
+  text << std::setprecision(6) << number;
+  return text.str();
+}
+
 }  // namespace
 
 std::optional<LastOutOfMemory> last_out_of_memory() {
@@ -72,10 +88,20 @@ void raise_out_of_memory(const OutOfMemory& error) {
   TORCH_CHECK_WITH(OutOfMemoryError, !this_thread.is_replaying, error.what());
   LastOutOfMemory facts = facts_of(error.report());
   const std::string text = advice_for(facts, error.why());
-  {
-    const std::scoped_lock lock(mutex);
-    last() = std::move(facts);
-  }
+  note(std::move(facts));
+  TORCH_CHECK_WITH(OutOfMemoryError, false, text);
+}
+
+void raise_too_slow(const Loss& loss, double max_slowdown, const MemoryReport& report) {
+  LastOutOfMemory facts = facts_of(report);
+  facts.enough_budget = facts.budget + loss.more_to_halve;
+  const std::string text =
+      "coop: out of memory: with a budget of " + format_bytes(facts.budget) + " the program is " +
+      as_text(std::round(10 * loss.slowdown()) / 10) +
+      " times slower than without, for what is recomputed; max_slowdown=" + as_text(max_slowdown) +
+      " was asked for. About " + format_bytes(facts.enough_budget) +
+      " would halve what is lost; so would a smaller batch.";
+  note(std::move(facts));
   TORCH_CHECK_WITH(OutOfMemoryError, false, text);
 }
 

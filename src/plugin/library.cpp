@@ -62,7 +62,7 @@ void prove() {
 }
 
 void enter(std::int64_t bytes, bool stress, bool verify, bool audit, std::int64_t small_limit,
-           const std::string& policy) {
+           const std::string& policy, double max_slowdown, double pace_window) {
   TORCH_CHECK_VALUE(bytes > 0 && small_limit >= 0, "coop: a budget is a positive number of bytes");
   prove();
   Session::begin({.budget = static_cast<Bytes>(bytes),
@@ -70,7 +70,9 @@ void enter(std::int64_t bytes, bool stress, bool verify, bool audit, std::int64_
                   .policy = policy,
                   .stress = stress,
                   .verify = verify,
-                  .audit = audit});
+                  .audit = audit,
+                  .max_slowdown = max_slowdown,
+                  .pace_window_ns = pace_window * 1e9});
   put_thread_in_scope(true);
 }
 
@@ -155,8 +157,8 @@ TORCH_LIBRARY(coop, library) {
   library.def("size_of_budget(str text) -> int", &size_of_budget);
   library.def("check_policy(str name) -> ()", &check_policy);
   library.def(
-      "enter(int bytes, bool stress, bool verify, bool audit, int small_limit, str policy)"
-      " -> ()",
+      "enter(int bytes, bool stress, bool verify, bool audit, int small_limit, str policy, "
+      "float max_slowdown, float pace_window) -> ()",
       &enter);
   library.def("leave() -> ()", &leave);
   // For a thread that was started by one inside.
@@ -177,6 +179,7 @@ TORCH_LIBRARY(coop, library) {
   // Python has what is to be done.
   library.def("warn_of_unknown(str op, int bytes) -> ()");
   library.def("warn_of_unseen_write(str made_by, int bytes) -> ()");
+  library.def("warn_of_slowdown(float slowdown, int budget, int better_budget) -> ()");
   // Which operators of this thread come through, whether there is a budget or not.
   library.def("begin_watching() -> ()", &begin_watching);
   library.def("end_watching() -> str[]", &end_watching);

@@ -57,7 +57,8 @@ Session::Session(const SessionOptions& options, Bytes pool_bytes)
       world_(*this, options.stress || options.verify ? Sample::kAll : Sample::kSome),
       engine_(pool_, *policy_, world_, engine_options(options)),
       small_limit_(pool_.small_limit()),
-      takes_light_calls_(small_limit_ > 0 && !options.audit) {}
+      takes_light_calls_(small_limit_ > 0 && !options.audit),
+      pace_(options.pace_window_ns) {}
 
 // --- memory ---
 
@@ -167,6 +168,17 @@ void Session::between_operators() {
   if (options_.stress) engine_.evict_all();
   if (const auto found = world_.take_unseen_write())
     warn_of_unseen_write(found->made_by, found->bytes);
+}
+
+void Session::look_at_pace() {
+  if (takes_light_calls() || options_.stress) return;  // nothing is recomputed yet, or all of it is
+  const auto loss = pace_.look(engine_);
+  if (!loss) return;
+  const double slowdown = loss->slowdown();
+  if (options_.max_slowdown > 0 && slowdown > options_.max_slowdown) {
+    raise_too_slow(*loss, options_.max_slowdown, engine_.report());
+  }
+  if (slowdown > kMuchSlower) warn_of_slowdown(slowdown, options_.budget, loss->more_to_halve);
 }
 
 Session::Stats Session::stats() {

@@ -33,6 +33,7 @@
 #include "core/engine/out_of_memory.hpp"
 #include "core/pool/backing.hpp"
 #include "plugin/audit.hpp"
+#include "plugin/pace.hpp"
 #include "plugin/raw_blocks.hpp"
 #include "plugin/snapshot.hpp"
 #include "plugin/storage_record.hpp"
@@ -49,6 +50,8 @@ struct SessionOptions {
   bool verify =
       false;           // all bytes of what is evicted are compared when it comes back, not a sample
   bool audit = false;  // every operator is run twice and looked at; nothing is evicted
+  double max_slowdown = 0;      // it is an error to be slower than this many times; 0: none
+  double pace_window_ns = 5e9;  // of operators: how long it is watched before anything is said
   bool operator==(const SessionOptions&) const = default;
 };
 
@@ -131,6 +134,8 @@ class Session : public std::enable_shared_from_this<Session> {
   void pin_storage(c10::StorageImpl& impl);
   // For everything that happens between operators.
   void between_operators();
+  // Before one. Throws c10::OutOfMemoryError where it is slower than the program wants it to be.
+  void look_at_pace();
 
   struct Stats {
     Bytes peak_held = 0;
@@ -202,6 +207,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::atomic<std::uint64_t> operators_ = 0;
   MadeBytes made_;
   CostTable costs_;
+  Pace pace_;
   Findings findings_;
   std::atomic<std::uint64_t> light_operators_ = 0;
   std::atomic<std::uint32_t> frees_ = 0;  // that are going on: until then it is not empty

@@ -18,12 +18,16 @@ bool is_first(const char* warning, const std::string& about) {
 }
 
 // Python has what is to be done (_warnings.py). A program without it is not told.
-void warn(const char* warning, const std::string& op, std::size_t bytes) {
-  if (!is_first(warning, op)) return;
+template <typename... Facts>
+void warn(const char* warning, Facts&&... facts) {
   const auto found = c10::Dispatcher::singleton().findOp({warning, ""});
   if (!found) return;
-  torch::jit::Stack stack{op, static_cast<std::int64_t>(bytes)};
+  torch::jit::Stack stack{std::forward<Facts>(facts)...};
   found->callBoxed(&stack);
+}
+
+void warn_once_of(const char* warning, const std::string& op, std::size_t bytes) {
+  if (is_first(warning, op)) warn(warning, op, static_cast<std::int64_t>(bytes));
 }
 
 }  // namespace
@@ -33,11 +37,17 @@ void warn_of_unknown(const c10::OperatorHandle& op, std::size_t bytes) {
   const std::string& name = op.schema().name();
   const bool can_be_registered =
       name.find("c10d") == std::string::npos && !name.starts_with("coop_compiled::");
-  if (bytes > 0 && can_be_registered) warn("coop::warn_of_unknown", name, bytes);
+  if (bytes > 0 && can_be_registered) warn_once_of("coop::warn_of_unknown", name, bytes);
 }
 
 void warn_of_unseen_write(const std::string& made_by, std::size_t bytes) {
-  warn("coop::warn_of_unseen_write", made_by, bytes);
+  warn_once_of("coop::warn_of_unseen_write", made_by, bytes);
+}
+
+void warn_of_slowdown(double slowdown, std::size_t budget, std::size_t more) {
+  if (!is_first("coop::warn_of_slowdown", std::to_string(budget))) return;
+  warn("coop::warn_of_slowdown", slowdown, static_cast<std::int64_t>(budget),
+       static_cast<std::int64_t>(budget + more));
 }
 
 }  // namespace coop::plugin

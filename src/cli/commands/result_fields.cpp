@@ -21,6 +21,9 @@ void write_result_fields(JsonWriter& json, const LoadedTrace& loaded, const std:
   figure("base_ns", [](const Step& step) { return step.base_ns; });
   figure("total_ns", [](const Step& step) { return step.total_ns(); });
   figure("overhead", [](const Step& step) { return step.overhead(); });
+  figure("budget_to_halve_bytes", [&](const Step& step) {
+    return step.more_to_halve > 0 ? result.budget + step.more_to_halve : 0;
+  });
   figure("fragmentation", [](const Step& step) { return step.fragmentation; });
   figure("evictions", [](const Step& step) { return step.evictions; });
   figure("evicted_bytes", [](const Step& step) { return step.evicted_bytes; });

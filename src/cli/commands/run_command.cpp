@@ -48,12 +48,15 @@ std::string as_json(const Run& run) {
   return json.finish();
 }
 
-void add_figures(Table& table, const sim::StepResult& step) {
+void add_figures(Table& table, const sim::StepResult& step, Bytes budget) {
   const double per_search =
       step.searches == 0 ? 0
                          : static_cast<double>(step.search_ns) / static_cast<double>(step.searches);
   table.add_row({"overhead", format_percent(step.overhead()) + ": " + format_time(step.base_ns) +
                                  " become " + format_time(step.total_ns())});
+  if (step.more_to_halve > 0) {
+    table.add_row({"half of that", "with about " + format_bytes(budget + step.more_to_halve)});
+  }
   table.add_row({"fragmentation", format_percent(step.fragmentation) + " of the budget"});
   table.add_row({"evicted", format_count(step.evictions, "time") + ", " +
                                 format_bytes(step.evicted_bytes) + " in all"});
@@ -81,7 +84,7 @@ std::string as_text(const Run& run) {
                                " that it needs: ratio " +
                                format_decimal(run.loaded.ratio_of(run.result.budget), 3)});
   if (run.result.is_ok()) {
-    add_figures(table, run.result.last());
+    add_figures(table, run.result.last(), run.result.budget);
     if (run.result.steps.size() > 1) {
       table.add_row({"step", "the last of " + std::to_string(run.result.steps.size())});
     }

@@ -1,5 +1,6 @@
 // Blocks, what they hold, and what it would cost to lose it.
 #include <algorithm>
+#include <utility>
 
 #include "core/base/check.hpp"
 #include "core/engine/engine.hpp"
@@ -70,7 +71,9 @@ void Engine::unpin_all(std::vector<BlockId>& pins) noexcept {
 // The Value's contents are in this block from now on. Pins stay as they are.
 void Engine::place(ValueId id, BlockId block) noexcept {
   leave_region(id);
-  graph_.values()[id].block = block;
+  Value& value = graph_.values()[id];
+  if (std::exchange(value.is_away, false)) loss_.came_back(value.bytes);
+  value.block = block;
   value_of_[block.index()] = id;
   publish(id);
   if (is_observed()) tell(about(EngineEvent::Kind::kPlaced, block, id));
@@ -95,7 +98,11 @@ void Engine::evict(BlockId block) {
     tell(about(EngineEvent::Kind::kEvicted, block, id));
     tell(about(EngineEvent::Kind::kFreed, block));
   }
-  if (value.is_current) world_.detach(graph_.storages()[value.storage].token);
+  if (value.is_current) {
+    world_.detach(graph_.storages()[value.storage].token);
+    graph_.values()[id].is_away = true;
+    loss_.evicted(value.bytes);
+  }
   displace(id);
 }
 
@@ -113,6 +120,7 @@ void Engine::relocate(BlockId block, Bytes from, Bytes to, Bytes bytes) {
 }
 
 void Engine::value_goes(ValueId id, const Value& value) noexcept {
+  if (value.is_away) loss_.died(value.bytes);
   if (value.is_orphan) stats_.held_by_lineage -= value.bytes;
   leave_region(id);
   if (!value.is_resident()) return;

@@ -128,6 +128,7 @@ std::vector<StorageId> Engine::end_call(RunningCall& call, const CallResult& res
   const double cost = std::min(result.cost, kMostCost);
   now_ += cost;
   stats_.base_ns += cost;
+  loss_.ran(cost);
   ++stats_.calls;
   CallId recorded;
   if (is_recorded) {

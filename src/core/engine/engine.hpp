@@ -31,6 +31,7 @@
 
 #include "core/cost/density_split.hpp"
 #include "core/engine/evicting_pool.hpp"
+#include "core/engine/loss.hpp"
 #include "core/engine/observer.hpp"
 #include "core/engine/patience.hpp"
 #include "core/engine/world.hpp"
@@ -166,6 +167,11 @@ class Engine final : private BlockOwner, private GraphListener {
   [[nodiscard]] Bytes held_bytes() const;
   [[nodiscard]] EngineStats stats() const;
   [[nodiscard]] EvictionStats eviction_stats() const;
+  // Where the pool's bytes are.
+  [[nodiscard]] MemoryReport report() const;
+  // Since the last begin_loss_anew().
+  [[nodiscard]] Loss loss() const;
+  void begin_loss_anew();
   [[nodiscard]] double now() const;  // nanoseconds of operators run so far
 
   // While no other thread uses the engine, or from a function of the world that is called under its lock.
@@ -280,6 +286,7 @@ class Engine final : private BlockOwner, private GraphListener {
   DensitySplit density_;
   EngineStats stats_;
   Patience patience_;
+  LossMeter loss_;
   double now_ = 0;
   std::uint64_t replays_begun_ = 0;
   std::uint64_t replay_at_ = 0;  // sequence of the Call that is run again

@@ -27,6 +27,7 @@ Replay::~Replay() {
     if (was_target && value.is_resident() && !value.is_source()) engine_.publish(id);
   }
   for (const ValueId id : held_) graph_.unhold(id);
+  engine_.loss_.replay_is_over();
 }
 
 void Replay::hold(ValueId id) {
@@ -230,6 +231,7 @@ void Replay::try_call(CallId call_id) {
   ++ran_;
   ++engine_.stats_.replays;
   engine_.stats_.replay_ns += cost;
+  engine_.loss_.ran_again(cost);
   engine_.now_ += cost;
   if (engine_.is_observed()) {
     engine_.tell({.kind = EngineEvent::Kind::kReplayed, .token = token, .cost = cost});

@@ -1,5 +1,6 @@
 // What the program does with storages beside calling operators, and what it may ask.
 #include <algorithm>
+#include <utility>
 
 #include "core/base/check.hpp"
 #include "core/base/errors.hpp"
@@ -67,6 +68,7 @@ void Engine::release(StorageId storage) noexcept {
   const Entry entry(*this);
   COOP_CHECK(graph_.storages().contains(storage));
   const ValueId id = graph_.storages()[storage].current;
+  if (std::exchange(graph_.values()[id].is_away, false)) loss_.died(graph_.values()[id].bytes);
   if (forecast_) forecast_->storage_goes(use_of(storage));
   graph_.remove_storage(storage);
   if (!graph_.values().contains(id)) return;
@@ -172,6 +174,21 @@ EngineStats Engine::stats() const {
 EvictionStats Engine::eviction_stats() const {
   const std::lock_guard lock(mutex_);
   return evicting_.stats();
+}
+
+MemoryReport Engine::report() const {
+  const std::lock_guard lock(mutex_);
+  return report_memory(pool_, 0, *this);
+}
+
+Loss Engine::loss() const {
+  const std::lock_guard lock(mutex_);
+  return loss_.loss(pool_.bytes());
+}
+
+void Engine::begin_loss_anew() {
+  const std::lock_guard lock(mutex_);
+  loss_.begin_anew();
 }
 
 double Engine::now() const {

@@ -77,6 +77,7 @@ struct Value {
   std::uint64_t seen_by = 0;
   // What must be made again together with it; while it is not resident.
   RegionNodeId region;
+  bool is_away = false;  // evicted, and somebody may want it
 
   // Links.
   EdgeId first_reader;

@@ -15,14 +15,17 @@ namespace {
 struct Figures {
   EngineStats engine;
   EvictionStats eviction;
+  Loss loss;
 
-  explicit Figures(const Engine& from) : engine(from.stats()), eviction(from.eviction_stats()) {}
+  explicit Figures(const Engine& from)
+      : engine(from.stats()), eviction(from.eviction_stats()), loss(from.loss()) {}
 
   [[nodiscard]] StepResult since(const Figures& before) const {
     const std::uint64_t served = eviction.served - before.eviction.served;
     const double fragmentation = eviction.fragmentation_sum - before.eviction.fragmentation_sum;
     return {.base_ns = engine.base_ns - before.engine.base_ns,
             .recomputed_ns = engine.replay_ns - before.engine.replay_ns,
+            .more_to_halve = loss.more_to_halve,
             .evictions = eviction.evictions - before.eviction.evictions,
             .evicted_bytes = eviction.evicted_bytes - before.eviction.evicted_bytes,
             .recomputed_calls = engine.replays - before.engine.replays,
@@ -89,6 +92,7 @@ class Simulation {
   void begin_step() {
     is_in_step_ = true;
     step_began_ = Figures(engine_);
+    engine_.begin_loss_anew();
   }
   void end_step() {
     if (is_in_step_) result_.steps.push_back(Figures(engine_).since(step_began_));

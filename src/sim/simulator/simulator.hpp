@@ -46,6 +46,7 @@ struct SimulationOptions {
 struct StepResult {
   double base_ns = 0;  // without recomputation
   double recomputed_ns = 0;
+  Bytes more_to_halve = 0;  // bytes beyond the budget: that would about halve what is recomputed
   std::uint64_t evictions = 0;
   Bytes evicted_bytes = 0;
   std::uint64_t recomputed_calls = 0;
