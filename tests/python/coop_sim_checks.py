@@ -13,6 +13,7 @@ STEP_FIGURES = {
     "base_ns": (int, float),
     "total_ns": (int, float),
     "overhead": (int, float),
+    "budget_to_halve_bytes": int,
     "fragmentation": (int, float),
     "evictions": int,
     "evicted_bytes": int,
