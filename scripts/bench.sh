@@ -1,21 +1,24 @@
 #!/usr/bin/env bash
-# Builds and runs the micro-benchmarks, and what the PyTorch plugin costs, and prints their tables.
+# Builds and runs the micro-benchmarks, what the PyTorch plugin costs, and trainings in less memory, and prints
+# their tables.
 #
 #   scripts/bench.sh [--smoke] [--json FILE]
 #
 #   --smoke       every benchmark for a moment only: shows that they run, measures nothing
-#   --json FILE   also write the tables there: the plugin's in plugin_cost.json beside it
+#   --json FILE   also write the tables there: the others in plugin_cost.json and training.json beside it
 source "$(dirname "$0")/common.sh"
 
 run_args=()
 report_args=()
 plugin_args=()
+training_args=()
 while (($#)); do
   case $1 in
-    --smoke) run_args+=(--benchmark_min_time=0.001) plugin_args+=(--smoke) ;;
+    --smoke) run_args+=(--benchmark_min_time=0.001) plugin_args+=(--smoke) training_args+=(--smoke) ;;
     --json)
       report_args+=(--json "${2:?--json needs a file}")
       plugin_args+=(--json "$(dirname "$2")/plugin_cost.json")
+      training_args+=(--json "$(dirname "$2")/training.json")
       shift
       ;;
     *) die "unknown argument $1; usage: scripts/bench.sh [--smoke] [--json FILE]" ;;
@@ -31,4 +34,6 @@ build/bench/bench/micro/coop-bench-micro "${run_args[@]}" \
 
 scripts/build.sh release --target coop-plugin
 PYTHONPATH=python .venv/bin/python bench/plugin_cost.py "${plugin_args[@]}" |
+  tee -a build/bench/table.txt
+PYTHONPATH=python .venv/bin/python bench/training.py "${training_args[@]}" |
   tee -a build/bench/table.txt
