@@ -202,6 +202,7 @@ Taint InterceptedCall::taint() const {
   if (has_strange_tensors_) return Taint::kStrangeTensor;
   if (this_thread.unknown_depth > 0) return Taint::kOutOfSight;
   if (is_accumulating_gradient()) return Taint::kGradient;
+  if (facts_.is_copy && are_copies_read()) return Taint::kReadUnseen;
   for (const Use& use : uses_) {
     if (use.role == Role::kSideEffect) continue;
     const bool is_foreign = use.record->is_foreign;

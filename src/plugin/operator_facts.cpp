@@ -140,6 +140,7 @@ std::unique_ptr<OperatorFacts> study(const c10::OperatorHandle& op) {
   facts->has_template = makes_memory;
   facts->is_overwriting = is_one_of(name, kRandomFills);
   facts->is_buffer = name == "empty_strided";
+  facts->is_copy = name == "clone" || name == "cat";
   facts->may_be_light = !facts->is_buffer && !changes_storage(name) &&
                         !(facts->is_random && facts->is_replayable) && facts->raw_reader == nullptr;
   if (is_one_of(name, kBatchNorms)) {

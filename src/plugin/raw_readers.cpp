@@ -10,13 +10,14 @@
 #include "plugin/recorded_call.hpp"
 #include "plugin/session.hpp"
 #include "plugin/tensor_parts.hpp"
+#include "plugin/torch_version.hpp"
 
 namespace coop::plugin {
 namespace {
 
 constexpr std::uint32_t argument(std::size_t number) { return 1U << number; }
 
-constexpr std::array<RawReader, 13> kRawReaders = {{
+constexpr std::array<RawReader, 17> kRawReaders = {{
     {"aten::max_pool1d", "", argument(0)},  // without gradients
     {"aten::tensor_split", "tensor_indices_or_sections", argument(1)},
     {"aten::lstm", "data", argument(1)},  // the batch sizes of a packed sequence
@@ -25,12 +26,29 @@ constexpr std::array<RawReader, 13> kRawReaders = {{
     {"aten::rnn_relu", "data", argument(1)},
     {"aten::_pad_packed_sequence", "", argument(1)},
     {"aten::_pack_padded_sequence_backward", "", argument(2)},
-    {"aten::quantile", "", argument(1)},  // from 2.15 on
-    {"aten::quantile", "out", argument(1)},
-    {"aten::nanquantile", "", argument(1)},
-    {"aten::nanquantile", "out", argument(1)},
+    {"aten::quantile", "", argument(0), kQuantilesArePicked},
+    {"aten::quantile", "out", argument(0), kQuantilesArePicked},
+    {"aten::quantile", "scalar", argument(0), kQuantilesArePicked},
+    {"aten::quantile", "scalar_out", argument(0), kQuantilesArePicked},
+    {"aten::nanquantile", "", argument(0), kQuantilesArePicked},
+    {"aten::nanquantile", "out", argument(0), kQuantilesArePicked},
+    {"aten::nanquantile", "scalar", argument(0), kQuantilesArePicked},
+    {"aten::nanquantile", "scalar_out", argument(0), kQuantilesArePicked},
     {"aten::ctc_loss", "Tensor", argument(2) | argument(3)},  // lengths
 }};
+
+thread_local bool copies_are_read = false;
+
+class ReadingCopies {
+ public:
+  explicit ReadingCopies(bool reads) : before_(copies_are_read) { copies_are_read = reads; }
+  ReadingCopies(const ReadingCopies&) = delete;
+  ReadingCopies& operator=(const ReadingCopies&) = delete;
+  ~ReadingCopies() { copies_are_read = before_; }
+
+ private:
+  bool before_;
+};
 
 // Autograd's place: whatever the thread is in, PyTorch takes the operator apart here.
 void intercept_raw_reader(const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/,
@@ -47,6 +65,8 @@ void intercept_raw_reader(const c10::OperatorHandle& op, c10::DispatchKeySet /*k
 
 std::span<const RawReader> raw_readers() { return kRawReaders; }
 
+bool are_copies_read() { return copies_are_read; }
+
 void run_with_contents(const RawReader& reader, const c10::OperatorHandle& op,
                        torch::jit::Stack* stack, c10::DispatchKeySet keys) {
   const CurrentSession session;
@@ -61,6 +81,7 @@ void run_with_contents(const RawReader& reader, const c10::OperatorHandle& op,
     });
     contents.bring_back();
   });
+  const ReadingCopies reading(reader.reads_copies);
   op.redispatchBoxed(keys, stack);
 }
 

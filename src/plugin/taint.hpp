@@ -27,9 +27,10 @@ enum class Taint : std::uint8_t {
   kUntrustedInput,  // it reads memory whose address somebody has, or that was in unknown hands
   kWrittenSource,   // it changed what cannot be made again, and so lost it
   kUnseenMaker,     // no operator that we saw made it
+  kReadUnseen,      // a copy for code that reads it without an operator
   kSmall,           // of no use to evict
 };
-inline constexpr std::array<std::string_view, 15> kTaintNames = {
+inline constexpr std::array<std::string_view, 16> kTaintNames = {
     "none",
     "factory",
     "unknown operator",
@@ -44,6 +45,7 @@ inline constexpr std::array<std::string_view, 15> kTaintNames = {
     "untrusted input",
     "written source",
     "unseen maker",
+    "read unseen",
     "small",
 };
 

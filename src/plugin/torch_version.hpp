@@ -4,12 +4,20 @@
 // (a dispatch key, two private members of a storage): with any other version it refuses to be built or to
 // start.
 //
-// Where they differ the code asks PyTorch's headers, not for a number:
+// Where they differ the code asks PyTorch's headers, and for a number only where those do not tell:
 //
 // | up to 2.12                                      | from 2.13 on                                |
 // |-------------------------------------------------|---------------------------------------------|
 // | the key Python comes after ours: what Python    | it comes before ours (`kIsPythonBelowUs`    |
 // | code calls is seen on a second key              | in dispatch_key.hpp)                        |
+//
+// | up to 2.14                                      | from 2.15 on                                |
+// |-------------------------------------------------|---------------------------------------------|
+// | `quantile` sorts                                | it picks few elements by itself, out of     |
+// |                                                 | memory that it reads without an operator    |
+// |                                                 | (`kQuantilesArePicked`)                     |
+// | `x[i] = y` of a y without dimensions copies     | it compares their addresses first           |
+// |                                                 | (`_raw_access.py`, on every version)        |
 //
 // From 2.13 on a storage can have a hook that is called before it is written (`set_materializer`). It is of no
 // use to us: those who only read do not call it, and must be refused by the flag, which comes before the hook.
@@ -28,6 +36,8 @@
 #endif
 
 namespace coop::plugin {
+
+inline constexpr bool kQuantilesArePicked = TORCH_VERSION_MINOR >= 15;
 
 // "2.11 to 2.15"
 std::string supported_torch();

@@ -93,6 +93,8 @@ READ_ABOVE_US = {
     "ctc_loss": ctc_loss,
     "quantile": lambda x: x.quantile(torch.tensor([0.25, 0.5]) + 0.125),
     "nanquantile": lambda x: x.nanquantile(torch.tensor([0.25, 0.5]) + 0.125),
+    "quantile of a column": lambda x: (x.view(30, 2) * 2).quantile(0.3, dim=0),
+    "quantile of all columns": lambda x: (x.view(30, 2) * 2).t().quantile(0.3),
     "assigned to a mask": lambda x: assigned(x, x > 3),
     "assigned to indices": lambda x: assigned(x, torch.tensor([4, 2]) + 1),
     "assigned to an index": lambda x: assigned(x, torch.tensor(4) + 1),
