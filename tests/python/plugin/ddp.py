@@ -32,7 +32,7 @@ def train(rank: int, **options) -> dict:
     for step in range(5):
         is_alone = step == 2 and not options
         with model.no_sync() if is_alone else nullcontext():
-            loss = model(torch.randn(256, 32)).square().mean()
+            loss = model(torch.randn(1024, 32)).square().mean()
             loss.backward()
         losses.append(loss.detach())
         if is_alone:
@@ -53,7 +53,7 @@ def main(rank: int, folder: Path, how: str) -> None:
     budgets = {
         "plain": nullcontext,
         "stress": lambda: _plugin.budget(64 << 20, stress=True, small_limit=0),
-        "tight": lambda: _plugin.budget(900 << 10, small_limit=4096),
+        "tight": lambda: _plugin.budget(2000 << 10, small_limit=4096),
     }
     result = []
     evictions = 0
