@@ -21,7 +21,7 @@ demo-sim:   ## What smaller budgets cost ResNet-50 and BERT-Large: tables, and p
 	@scripts/build.sh release --target coop-sim
 	@scripts/demo_sim.sh $(ARGS)
 
-test: setup ## Every check; STAGES="release lint" runs only these, TORCH=2.13.0 with that PyTorch too
+test: setup ## Every check; STAGES="release lint" runs only these, TORCH=2.13.0 with that PyTorch, not 2.15.0
 	@scripts/test.sh $(STAGES)
 
 test-full: setup ## The same at full size, with a dated report in bench/results/
