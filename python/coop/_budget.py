@@ -94,7 +94,14 @@ class budget:  # noqa: N801
     ) -> None:
         assert self._scope is not None
         scope, self._scope = self._scope, None
-        scope.close()
+        try:
+            scope.close()
+        except torch.OutOfMemoryError as at_the_end:
+            # What has ended the scope is what the program is to see.
+            if error is None:
+                raise
+            if hasattr(error, "add_note"):  # from Python 3.11 on
+                error.add_note(str(at_the_end))
 
     def __call__(self, function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
         if not callable(function) or _runs_later(function):

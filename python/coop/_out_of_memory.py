@@ -34,6 +34,11 @@ class OutOfMemoryFacts:
     """The most that could be made free in one piece."""
     smallest_budget_bytes: int
     """That would have served this request, were all else the same; 0: not known."""
+    lasting_bytes: int
+    """In what cannot be recomputed and the program has: no eviction makes it less."""
+    parameter_bytes: int
+    """Of those; as far as gradients have been made for them."""
+    gradient_bytes: int
     held: tuple[Holding, ...]
     """The largest first."""
 
@@ -47,6 +52,11 @@ class OutOfMemoryFacts:
             ("largest window", as_bytes(self.largest_window_bytes)),
             ("budget", as_bytes(self.budget_bytes)),
             ("free", as_bytes(self.free_bytes)),
+        ]
+        rows += [
+            ("cannot be recomputed", as_bytes(self.lasting_bytes)),
+            ("  parameters", as_bytes(self.parameter_bytes)),
+            ("  gradients", as_bytes(self.gradient_bytes)),
         ]
         rows += [("held " + each.what, as_bytes(each.bytes)) for each in self.held]
         if self.smallest_budget_bytes:

@@ -63,7 +63,7 @@ void InterceptedCall::run() {
     if (session_.options().audit) begin_audit();
     record_arguments();
     const Timer timer;
-    redispatch();
+    run_kernel();
     finish_run(timer.ns());
   } catch (...) {
     abort();
@@ -249,28 +249,6 @@ void InterceptedCall::record_arguments() {
   }
   if (facts_.is_random) random_ = RandomState::of(generator_among(arguments_));
   recorded_ = std::move(recorded);
-}
-
-// --- the operator itself ---
-
-void InterceptedCall::redispatch() {
-  const ExpectedCost expected(facts_.last_cost.load(std::memory_order_relaxed));
-  if (facts_.kind == OperatorFacts::Kind::kUnknown) {
-    // Its body may be Python, or call operators: those we see, but record nothing of.
-    struct Inside {
-      Inside() { ++this_thread.unknown_depth; }
-      Inside(const Inside&) = delete;
-      Inside& operator=(const Inside&) = delete;
-      ~Inside() { --this_thread.unknown_depth; }
-    };
-    const Inside inside;
-    op_.redispatchBoxed(below_, &stack_);
-    return;
-  }
-  const c10::impl::ExcludeDispatchKeyGuard once(kOurKeys);
-  const InsideRegistered inside(facts_.is_registered);
-  if (recorded_) recorded_->ambience = Ambience::shared_of_this_thread();
-  op_.redispatchBoxed(below_, &stack_);
 }
 
 }  // namespace coop::plugin

@@ -70,6 +70,10 @@ class InterceptedCall {
   void begin();
   void begin_audit();
   void record_arguments();
+  void run_kernel();
+  [[nodiscard]] bool can_begin_anew() const;
+  bool run_kernel_once();
+  void make_room(const MemoryReport& no_room);
   void redispatch();
   void finish_run(double cost);
   void abort() noexcept;

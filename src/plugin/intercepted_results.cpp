@@ -101,6 +101,7 @@ void InterceptedCall::finish(double cost) {
   for (std::size_t i = 0; i < made_.size(); ++i) {
     StorageRecord& record = *made_[i].record.release();
     record.id = ids[i];
+    if (taint_ == Taint::kGradient) session_.note_gradient(record);
     session_.link(record);
   }
   made_.clear();

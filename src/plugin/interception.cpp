@@ -1,5 +1,6 @@
 #include "plugin/interception.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <utility>
@@ -26,7 +27,16 @@ using Kind = OperatorFacts::Kind;
 // Operators that came through on this thread, while somebody wants to know.
 struct Watched {
   std::vector<std::string> names;
+  std::vector<std::int64_t> failing;
   bool was_in_scope = is_thread_in_scope();
+
+  void note(const c10::OperatorHandle& op) {
+    if (op.operator_name().getNamespace() == "coop") return;
+    const auto number = static_cast<std::int64_t>(names.size());
+    names.push_back(toString(op.operator_name()));
+    const bool fails = std::find(failing.begin(), failing.end(), number) != failing.end();
+    TORCH_CHECK_WITH(OutOfMemoryError, !fails, "coop: ", names.back(), " is to fail");
+  }
 };
 thread_local std::unique_ptr<Watched> watched;
 
@@ -39,7 +49,10 @@ void end_lineage_of(Session& session, const c10::OperatorHandle& op,
                     const torch::jit::Stack& stack) {
   const auto arguments = std::span(stack).last(op.schema().arguments().size());
   for_each_tensor(arguments, [&](const at::Tensor& tensor, std::size_t, std::int64_t) {
-    if (tensor.has_storage()) session.end_lineage(*tensor.storage().unsafeGetStorageImpl());
+    if (!tensor.has_storage()) return;
+    c10::StorageImpl& impl = *tensor.storage().unsafeGetStorageImpl();
+    if (StorageRecord* record = session.record_of(impl)) session.note_gradient(*record);
+    session.end_lineage(impl);
   });
 }
 
@@ -64,7 +77,7 @@ void audit_view(Session& session, const c10::OperatorHandle& op, c10::DispatchKe
 }
 
 void handle(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit::Stack* stack) {
-  if (watched) watched->names.push_back(toString(op.operator_name()));
+  if (watched) watched->note(op);
   if (Session::active() == nullptr) return pass_on(op, below, stack);
   const OperatorFacts& facts = facts_of(op);
   if (facts.kind == Kind::kOurs) return pass_on(op, below, stack);
@@ -122,9 +135,10 @@ void intercept_below_python() {
   }
 }
 
-void begin_watching() {
+void begin_watching(std::vector<std::int64_t> failing) {
   TORCH_CHECK(watched == nullptr, "coop: the operators of this thread are watched already");
   watched = std::make_unique<Watched>();
+  watched->failing = std::move(failing);
   put_thread_in_scope(true);
 }
 
@@ -139,10 +153,10 @@ std::vector<std::string> end_watching() {
 void prove_interception() {
   const at::Tensor x = at::ones({2}).set_requires_grad(true);
   const at::Tensor gradient = at::ones({2});
-  begin_watching();
+  begin_watching({});
   const at::Tensor y = at::mul(x, x);
   const std::vector<std::string> forward = end_watching();
-  begin_watching();
+  begin_watching({});
   y.backward(gradient);
   const std::vector<std::string> backward = end_watching();
   // Two products and their sum, besides a view here and there.

@@ -2,6 +2,7 @@
 
 // Between the program and PyTorch's kernels: every operator of a thread in scope comes through here.
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,8 @@ void intercept(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::j
 void intercept_below_python();
 
 // Between these the thread's operators are seen, with or without a budget; the end tells their names.
-void begin_watching();
+// For tests: those with these numbers fail before they begin, as if there were no memory for them.
+void begin_watching(std::vector<std::int64_t> failing);
 std::vector<std::string> end_watching();
 
 // Runs a few operators, forward and backward, and throws if they do not all come through here, once

@@ -1,5 +1,6 @@
 #include "plugin/last_out_of_memory.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <iomanip>
 #include <mutex>
@@ -21,7 +22,12 @@ std::optional<LastOutOfMemory>& last() {
 LastOutOfMemory facts_of(const MemoryReport& report) {
   LastOutOfMemory facts{.report = report, .budget = report.pool};
   if (this_thread.running != nullptr) facts.op = toString(this_thread.running->operator_name());
-  if (const Session* session = Session::active()) facts.budget = session->options().budget;
+  if (const Session* session = Session::active()) {
+    facts.budget = session->options().budget;
+    const Session::Lasting lasting = session->lasting();
+    facts.parameters = lasting.parameters;
+    facts.gradients = lasting.gradients;
+  }
   if (report.smallest_budget != 0) {
     facts.enough_budget = facts.budget + (report.smallest_budget - report.pool);
   }
@@ -41,6 +47,19 @@ std::string held_text(const LastOutOfMemory& facts) {
   return text;
 }
 
+// Where all that could be evicted is, and it would not be enough.
+std::string lasting_text(const LastOutOfMemory& facts) {
+  const MemoryReport& report = facts.report;
+  if (report.lasting + report.requested <= report.pool) return "";
+  const Bytes known = std::min(facts.parameters + facts.gradients, report.lasting);
+  return "No eviction can help: parameters (" + format_bytes(facts.parameters) + "), gradients (" +
+         format_bytes(facts.gradients) +
+         ") and what else cannot be recomputed, like optimizer state and inputs (" +
+         format_bytes(report.lasting - known) + "), need " +
+         format_bytes(report.lasting + report.requested) +
+         " alone with this request, more than the budget. ";
+}
+
 std::string advice_for(const LastOutOfMemory& facts, const std::string& why) {
   const MemoryReport& report = facts.report;
   std::string text = "coop: out of memory: ";
@@ -49,8 +68,8 @@ std::string advice_for(const LastOutOfMemory& facts, const std::string& why) {
   if (report.largest_room < report.requested) {
     text += ", and at most " + format_bytes(report.largest_room) + " can be made free in one piece";
   }
-  text += ". " + (why.empty() ? "" : why + " ") + "The budget of " + format_bytes(facts.budget) +
-          " has " + held_text(facts) + ". What would help: ";
+  text += ". " + (why.empty() ? "" : why + " ") + lasting_text(facts) + "The budget of " +
+          format_bytes(facts.budget) + " has " + held_text(facts) + ". What would help: ";
   if (facts.enough_budget > facts.budget) {
     // Rounded up, so that what is advised is enough.
     constexpr Bytes kMiB = Bytes{1} << 20U;
@@ -61,7 +80,8 @@ std::string advice_for(const LastOutOfMemory& facts, const std::string& why) {
   }
   return text +
          "a smaller batch; dropping tensors that cannot be recomputed. coop.last_oom() has "
-         "these facts.";
+         "these facts. (" +
+         kWordsOfPyTorch + ".)";
 }
 
 void note(LastOutOfMemory facts) {
@@ -86,6 +106,10 @@ std::optional<LastOutOfMemory> last_out_of_memory() {
 void raise_out_of_memory(const OutOfMemory& error) {
   // Of what the engine sees to itself the program is not told.
   TORCH_CHECK_WITH(OutOfMemoryError, !this_thread.is_replaying, error.what());
+  if (this_thread.is_first_try) {
+    this_thread.no_room = error.report();
+    TORCH_CHECK_WITH(OutOfMemoryError, false, error.what());
+  }
   LastOutOfMemory facts = facts_of(error.report());
   const std::string text = advice_for(facts, error.why());
   note(std::move(facts));
@@ -100,7 +124,7 @@ void raise_too_slow(const Loss& loss, double max_slowdown, const MemoryReport& r
       as_text(std::round(10 * loss.slowdown()) / 10) +
       " times slower than without, for what is recomputed; max_slowdown=" + as_text(max_slowdown) +
       " was asked for. About " + format_bytes(facts.enough_budget) +
-      " would halve what is lost; so would a smaller batch.";
+      " would halve what is lost; so would a smaller batch. (" + kWordsOfPyTorch + ".)";
   note(std::move(facts));
   TORCH_CHECK_WITH(OutOfMemoryError, false, text);
 }

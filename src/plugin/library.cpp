@@ -14,6 +14,7 @@
 #include "plugin/budget_size.hpp"
 #include "plugin/contents.hpp"
 #include "plugin/dispatch_key.hpp"
+#include "plugin/gradients.hpp"
 #include "plugin/interception.hpp"
 #include "plugin/profiler.hpp"
 #include "plugin/raw_readers.hpp"
@@ -78,6 +79,7 @@ void enter(std::int64_t bytes, bool stress, bool verify, bool audit, std::int64_
 
 void leave() {
   put_thread_in_scope(false);
+  drop_failed_backward();
   Session::end();
 }
 
@@ -181,7 +183,8 @@ TORCH_LIBRARY(coop, library) {
   library.def("warn_of_unseen_write(str made_by, int bytes) -> ()");
   library.def("warn_of_slowdown(float slowdown, int budget, int better_budget) -> ()");
   // Which operators of this thread come through, whether there is a budget or not.
-  library.def("begin_watching() -> ()", &begin_watching);
+  // Those with these numbers fail before they begin, as if there were no memory for them.
+  library.def("begin_watching(int[] failing=[]) -> ()", &begin_watching);
   library.def("end_watching() -> str[]", &end_watching);
   library.def("prove() -> ()", &prove);
   library.def("serve_profiler(bool is_on) -> ()", &serve_profiler);

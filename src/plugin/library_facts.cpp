@@ -54,6 +54,9 @@ std::tuple<std::string, Numbers, Numbers, Numbers> last_oom() {
   put(facts, "free_bytes", last->report.free);
   put(facts, "largest_window_bytes", last->report.largest_room);
   put(facts, "smallest_budget_bytes", last->enough_budget);
+  put(facts, "lasting_bytes", last->report.lasting);
+  put(facts, "parameter_bytes", last->parameters);
+  put(facts, "gradient_bytes", last->gradients);
   for (std::size_t i = 0; i < kHolders; ++i) {
     const Holding& held = last->report.held[i];
     if (held.blocks == 0) continue;

@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -128,6 +129,13 @@ class Session : public std::enable_shared_from_this<Session> {
   void release(StorageRecord* record) noexcept;
   // Kept from now on, not made again.
   void end_lineage(c10::StorageImpl& impl);
+  // What the report on memory names apart.
+  void note_gradient(StorageRecord& gradient);
+  struct Lasting {
+    Bytes parameters = 0;
+    Bytes gradients = 0;
+  };
+  [[nodiscard]] Lasting lasting() const;
   // Resident and in place until it dies.
   void export_storage(c10::StorageImpl& impl);
   // The same, but it is still operators only that write it: others may be made again from it.
@@ -238,6 +246,8 @@ struct ThreadState {
   std::uint32_t sessions = 0;       // CurrentSessions of this thread
   std::uint32_t registered_depth = 0;            // inside operators that the program answers for
   bool is_replaying = false;                     // the engine sees to it if memory runs out
+  bool is_first_try = false;                     // of an operator that can be begun anew
+  std::optional<MemoryReport> no_room;           // why that did not work
   const c10::OperatorHandle* running = nullptr;  // the program's operator
 };
 inline thread_local ThreadState this_thread;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "plugin/cpu_allocator.hpp"
+#include "plugin/last_out_of_memory.hpp"
 #include "plugin/session.hpp"
 
 namespace coop::plugin {
@@ -54,7 +55,8 @@ void Session::settle() {
                    format_bytes(bytes),
                    ", outlive the budget's scope, are evicted, and cannot be brought back: neither "
                    "the pool nor ordinary memory has room. They are not lost: drop what is not "
-                   "needed, and use them inside the same budget again.");
+                   "needed, and use them inside the same budget again. (",
+                   kWordsOfPyTorch, ".)");
 }
 
 // From the oldest to the newest.

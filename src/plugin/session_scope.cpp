@@ -11,6 +11,7 @@
 
 #include "plugin/cpu_allocator.hpp"
 #include "plugin/dispatch_key.hpp"
+#include "plugin/last_out_of_memory.hpp"
 #include "plugin/session.hpp"
 
 namespace coop::plugin {
@@ -53,7 +54,7 @@ std::shared_ptr<Session> take_pool(const SessionOptions& options) {
     return std::make_shared<Session>(options, options.budget);
   } catch (const std::bad_alloc&) {
     TORCH_CHECK_WITH(OutOfMemoryError, false, "coop: the system does not have ",
-                     format_bytes(options.budget), " for a pool");
+                     format_bytes(options.budget), " for a pool. (", kWordsOfPyTorch, ".)");
   } catch (const Error& error) {
     TORCH_CHECK_VALUE(false, "coop: ", error.what());
   }

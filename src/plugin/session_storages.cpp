@@ -8,6 +8,7 @@
 
 #include "core/base/check.hpp"
 #include "plugin/cpu_allocator.hpp"
+#include "plugin/gradients.hpp"
 #include "plugin/session.hpp"
 
 namespace coop::plugin {
@@ -126,6 +127,35 @@ void Session::end_lineage(c10::StorageImpl& impl) {
   StorageRecord* record = memory_of(impl).record;
   if (record == nullptr || &record->session != this) return;
   with_torch_errors([&] { engine_.end_lineage(record->id); });
+}
+
+// To be called while it is accumulated. The parameter has been read before, in the forward pass: it is known.
+void Session::note_gradient(StorageRecord& gradient) {
+  if (gradient.is_gradient.exchange(true)) return;
+  c10::StorageImpl* impl = parameter_of_gradient();
+  if (impl == nullptr || impl->device_type() != c10::kCPU) return;
+  const Memory memory = memory_of(*impl);
+  StorageRecord* record = memory.record != nullptr && &memory.record->session == this
+                              ? memory.record
+                              : find_foreign(*impl, memory.data);
+  if (record != nullptr) record->is_parameter = true;
+}
+
+Session::Lasting Session::lasting() const {
+  Lasting bytes;
+  const auto add = [&](const StorageRecord& record) {
+    if (record.is_parameter) {
+      bytes.parameters += record.bytes;
+    } else if (record.is_gradient) {
+      bytes.gradients += record.bytes;
+    }
+  };
+  const std::scoped_lock lock(mutex_);
+  for (const StorageRecord* it = first_; it != nullptr; it = it->next) add(*it);
+  for (const auto& [impl, record] : foreign_) {
+    if (!record->foreign->expired()) add(*record);
+  }
+  return bytes;
 }
 
 void Session::pin_storage(c10::StorageImpl& impl) {

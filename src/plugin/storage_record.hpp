@@ -54,6 +54,9 @@ struct StorageRecord {
   // Only operators that we see write it. If not, what is made from it cannot be made again for certain.
   std::atomic<bool> is_trusted = true;
   std::atomic<bool> is_exported = false;  // somebody has its address
+  // For the report when memory runs out: gradients have been accumulated in it, or for it.
+  std::atomic<bool> is_gradient = false;
+  std::atomic<bool> is_parameter = false;
   // Of a foreign one. If its memory is another by now, it was exchanged out of our sight.
   const void* address = nullptr;
   // Of a foreign one: its place in memory is not used again while this is held.

@@ -74,7 +74,8 @@ torch::jit::Stack TorchWorld::run_again(const RecordedCall& call,
     results = call.run_again(inputs, fresh);
   } catch (const c10::OutOfMemoryError&) {
     // Our own, from the allocator: the engine knows what to do about it.
-    throw OutOfMemory(session_.last_out_of_memory());
+    throw OutOfMemory(session_.last_out_of_memory(),
+                      "That was to run " + call.name() + " again, for what the operator reads.");
   }
   const std::uint64_t took = steady_clock_ns() - began;
   const std::scoped_lock lock(notes_mutex_);

@@ -35,6 +35,27 @@ BlockId Engine::pin_taken(BlockId block) {
   return block;
 }
 
+// They may move meanwhile, but must not go. Sources do not go anyway.
+void Engine::make_room_beside(std::span<const ValueId> values, Bytes bytes) {
+  for (const ValueId id : values) {
+    const Value& value = graph_.values()[id];
+    if (!value.is_source()) pool_.set_tenure(value.block, Tenure::kMovable);
+  }
+  const auto let_go = [&]() noexcept {
+    for (const ValueId id : values) {
+      const Value& value = graph_.values()[id];
+      if (!value.is_target && value.is_resident()) publish(id);
+    }
+  };
+  try {
+    give_back(take(bytes));
+  } catch (...) {
+    let_go();
+    throw;
+  }
+  let_go();
+}
+
 // What is only there for lineage is the last resort.
 BlockId Engine::take_or_end_orphans(const Request& request) {
   for (;;) {
@@ -257,6 +278,13 @@ Token Engine::token_of(ValueId id) const noexcept {
 LargeBlock Engine::witness(BlockId block, const BlockInfo& info) const {
   const ValueId id = value_of_[block.index()];
   LargeBlock found{.holder = Holder::kSource, .bytes = info.bytes, .storage = token_of(id)};
+  if (id) {
+    const Value& value = graph_.values()[id];
+    // What is being written is a Source for the time being, whatever it was and will be.
+    const bool is_written = info.pins > 0 && value.is_current && value.readers == 0 &&
+                            graph_.storages()[value.storage].written_at != 0;
+    found.is_lasting = value.is_source() && value.is_current && !is_written;
+  }
   if (info.pins > 0) {
     found.holder = id ? Holder::kInput : Holder::kBeingMade;
   } else if (id && graph_.values()[id].is_orphan) {

@@ -212,6 +212,26 @@ void Engine::abort_call(RunningCall& call) noexcept {
   finish(call);
 }
 
+void Engine::make_room(RunningCall& call, Bytes bytes) {
+  Entry entry(*this);
+  entry.refuse_inside_replay();
+  entry.wait_for_replay();
+  if (!call.writes.empty()) throw InvalidArgument("an operator that writes cannot begin anew");
+  std::vector<ValueId> inputs;
+  for (const Graph::Input& input : call.inputs) inputs.push_back(input.value);
+  for (const BlockId block : call.pins) pool_.unpin(block);
+  const auto pin_again = [&]() noexcept {
+    for (const BlockId block : call.pins) pool_.pin(block);
+  };
+  try {
+    make_room_beside(inputs, bytes);
+  } catch (...) {
+    pin_again();
+    throw;
+  }
+  pin_again();
+}
+
 void Engine::finish(RunningCall& call) noexcept {
   for (const Graph::Input& input : call.inputs) {
     const Value& value = graph_.values()[input.value];

@@ -136,6 +136,10 @@ class Engine final : private BlockOwner, private GraphListener {
   // evicted, and would have been overwritten without being read, is what it was.
   void abort_call(RunningCall& call) noexcept;
 
+  // The operator found no memory beside what it reads. Moves that aside, so that there is room for this many
+  // bytes in one piece, and it can be begun anew; for one that writes nothing.
+  void make_room(RunningCall& call, Bytes bytes);
+
   // A pinned block, for an output or as a workspace; evicts where it must. Whoever allocates it frees
   // it, or hands it over with end_call or from World::replay. `cost`: of what it is for, if known.
   BlockId allocate(Bytes bytes, double cost = 0) { return allocate_memory(bytes, cost).block; }
@@ -209,6 +213,7 @@ class Engine final : private BlockOwner, private GraphListener {
   StorageId add_storage(Token token, Bytes bytes, BlockId block, bool is_elsewhere);
   BlockId take(Bytes bytes, double cost = 0);
   BlockId pin_taken(BlockId block);
+  void make_room_beside(std::span<const ValueId> values, Bytes bytes);
   BlockId take_or_end_orphans(const Request& request);
   void give_back(BlockId block) noexcept;
   void pin(BlockId block, std::vector<BlockId>& pins);

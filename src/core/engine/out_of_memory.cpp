@@ -51,7 +51,9 @@ std::string_view describe(Holder holder) {
 
 LargeBlock BlockWitness::witness(BlockId /*block*/, const BlockInfo& info) const {
   const Holder holder = info.tenure == Tenure::kStays ? Holder::kExported : Holder::kSource;
-  return {.holder = info.pins > 0 ? Holder::kInput : holder, .bytes = info.bytes};
+  return {.holder = info.pins > 0 ? Holder::kInput : holder,
+          .bytes = info.bytes,
+          .is_lasting = info.pins == 0};
 }
 
 MemoryReport report_memory(const Pool& pool, Bytes requested, const BlockWitness& witness) {
@@ -82,6 +84,7 @@ MemoryReport report_memory(const Pool& pool, Bytes requested, const BlockWitness
         // What may move slides aside: room goes on behind it.
         if (!pool.is_movable(index)) room = 0;
         report.largest.push_back(block);
+        if (block.is_lasting) report.lasting += bytes;
       }
       report.largest_room = std::max(report.largest_room, room);
     }
@@ -96,9 +99,14 @@ MemoryReport report_memory(const Pool& pool, Bytes requested, const BlockWitness
   for (const Holding& held : report.held) {
     if (&held != &small) small.bytes -= held.bytes;
   }
+  report.lasting += small.bytes;
   // A longer pool has more room at its end, and what is free or evictable there already counts.
   const Bytes asked = to_bytes(to_grains(std::min(requested, kMaxPoolBytes)));
   report.smallest_budget = report.pool + asked - std::min(room, asked);
+  // Slabs are larger in a larger pool.
+  const Bytes slab_growth =
+      Pool::slab_bytes(2 * report.smallest_budget - report.pool) - Pool::slab_bytes(report.pool);
+  report.smallest_budget += small.blocks * slab_growth;
   const auto named = std::min(report.largest.size(), kLargestNamed);
   std::partial_sort(report.largest.begin(),
                     report.largest.begin() + static_cast<std::ptrdiff_t>(named),

@@ -37,7 +37,8 @@ struct Holding {
 struct LargeBlock {
   Holder holder = Holder::kSource;
   Bytes bytes = 0;
-  Token storage = 0;  // whose contents it has; 0 if nobody's
+  Token storage = 0;        // whose contents it has; 0 if nobody's
+  bool is_lasting = false;  // the program's, and cannot be made again
 };
 
 // Where the pool's bytes were when a request could not be served.
@@ -50,6 +51,8 @@ struct MemoryReport {
   Bytes largest_room = 0;
   // A pool of this size would have served the request, were all else the same; 0: not known.
   Bytes smallest_budget = 0;
+  // In what the program has and cannot be made again, whoever uses it now: no eviction makes it less.
+  Bytes lasting = 0;
   std::array<Holding, kHolders> held{};
   std::vector<LargeBlock> largest;  // of those that cannot be evicted, the largest first
 

@@ -179,19 +179,7 @@ bool Replay::changes_inputs(const Call& call) const {
 void Replay::make_room(const Call& call, Bytes bytes) {
   std::vector<ValueId> inputs;
   graph_.for_each_input(call, [&](const Edge& edge) { inputs.push_back(edge.value); });
-  for (const ValueId id : inputs) keep(graph_.values()[id]);
-  const auto let_go = [&]() noexcept {
-    for (const ValueId id : inputs) {
-      if (!graph_.values()[id].is_target) engine_.publish(id);
-    }
-  };
-  try {
-    engine_.give_back(engine_.take(bytes));
-  } catch (...) {
-    let_go();
-    throw;
-  }
-  let_go();
+  engine_.make_room_beside(inputs, bytes);
 }
 
 void Replay::try_call(CallId call_id) {

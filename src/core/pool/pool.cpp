@@ -42,6 +42,8 @@ Grains slab_grains(Bytes pool_bytes) {
 
 }  // namespace
 
+Bytes Pool::slab_bytes(Bytes pool_bytes) { return to_bytes(slab_grains(pool_bytes)); }
+
 Pool::Pool(const PoolOptions& options, Backing& backing)
     : fit_(options.fit),
       bytes_(to_bytes(pool_grains(options.bytes))),

@@ -125,6 +125,8 @@ class Pool {
   [[nodiscard]] std::size_t block_count() const { return block_count_; }
   // Blocks up to this size lie in slabs.
   [[nodiscard]] Bytes small_limit() const { return to_bytes(small_.limit()); }
+  // Of how many bytes slabs of small blocks are, about, in a pool of this size.
+  [[nodiscard]] static Bytes slab_bytes(Bytes pool_bytes);
   [[nodiscard]] bool ignores_addresses() const { return bytes_ < to_bytes(order_.total()); }
 
   // For the search: the pieces in address order, and what a piece's block may suffer.

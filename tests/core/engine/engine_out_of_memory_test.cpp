@@ -86,6 +86,7 @@ TEST(EngineOutOfMemory, SaysWhoHasWhat) {
   EXPECT_EQ(report.held_as(Holder::kLineage).bytes, to_bytes(10));
   EXPECT_EQ(report.held_as(Holder::kExported).bytes, to_bytes(7));
   EXPECT_EQ(report.held_as(Holder::kSource).bytes, 0U);
+  EXPECT_EQ(report.lasting, to_bytes(20 + 7)) << "the parameter, and what is seen from outside";
   Bytes all = report.free;
   for (const Holding& held : report.held) all += held.bytes;
   EXPECT_EQ(all, report.pool);
@@ -116,6 +117,32 @@ TEST(EngineOutOfMemory, TheSmallestBudgetThatItNamesIsEnoughAndNoGrainLessIs) {
     fill(smaller);
     EXPECT_THROW(smaller.engine.allocate(to_bytes(35)), OutOfMemory);
   }
+}
+
+TEST(EngineOutOfMemory, WhatAnOperatorReadsIsMovedAsideForIt) {
+  Scene scene(40);
+  const StorageId first = scene.source(2);
+  scene.make(16, first);
+  const StorageId read = scene.make(4, first);
+  scene.make(16, first);
+  RunningCall call = scene.engine.begin_call({&read, 1}, {});
+  // It lies between the others, and stays there while the operator runs.
+  EXPECT_THROW(scene.engine.allocate(to_bytes(30)), OutOfMemory);
+  scene.engine.make_room(call, to_bytes(30));
+  scene.engine.free(scene.engine.allocate(to_bytes(30)));
+  EXPECT_TRUE(scene.engine.is_resident(read));
+  EXPECT_THROW(scene.engine.make_room(call, to_bytes(35)), OutOfMemory);
+  EXPECT_TRUE(scene.engine.is_resident(read));
+  scene.engine.abort_call(call);
+  scene.engine.validate();
+  scene.engine.evict_all();
+  EXPECT_FALSE(scene.engine.is_resident(read)) << "it is as evictable as it was";
+
+  const Write write{.storage = read};
+  call = scene.engine.begin_call({}, {&write, 1});
+  EXPECT_THROW(scene.engine.make_room(call, to_bytes(1)), InvalidArgument);
+  scene.engine.abort_call(call);
+  scene.engine.validate();
 }
 
 TEST(EngineOutOfMemory, WhatIsOnlyThereForLineageGoesFirst) {

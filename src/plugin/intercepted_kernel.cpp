@@ -1,0 +1,87 @@
+// The operator itself.
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "plugin/dispatch_key.hpp"
+#include "plugin/intercepted_call.hpp"
+
+namespace coop::plugin {
+
+// Note [A second try]
+//
+// What an operator reads must stay where it is while it runs, and may lie so that no piece between is long
+// enough for what it makes, though there would be room. If all that it does is to make something, it can be
+// run once more, after what it reads has been moved aside. So whether it is out of memory depends on how much
+// there is, and not on where things happen to lie.
+void InterceptedCall::run_kernel() {
+  if (!can_begin_anew()) return redispatch();
+  const c10::SmallVector<c10::IValue, 8> kept(arguments_.begin(), arguments_.end());
+  const std::size_t below = stack_.size() - kept.size();
+  if (run_kernel_once()) return;
+  const MemoryReport no_room = *std::exchange(this_thread.no_room, std::nullopt);
+  with_torch_errors([&] { make_room(no_room); });
+  stack_.resize(below);
+  stack_.insert(stack_.end(), kept.begin(), kept.end());
+  redispatch();
+}
+
+bool InterceptedCall::can_begin_anew() const {
+  return !is_opaque_ && !facts_.is_random && facts_.is_replayable &&
+         this_thread.unknown_depth == 0 && !this_thread.is_first_try && !uses_.empty() &&
+         std::all_of(uses_.begin(), uses_.end(),
+                     [](const Use& use) { return use.role == Role::kRead; });
+}
+
+// False if there was no room in the budget.
+bool InterceptedCall::run_kernel_once() {
+  struct FirstTry {
+    FirstTry() { this_thread.is_first_try = true; }
+    FirstTry(const FirstTry&) = delete;
+    FirstTry& operator=(const FirstTry&) = delete;
+    ~FirstTry() { this_thread.is_first_try = false; }
+  };
+  this_thread.no_room.reset();
+  try {
+    const FirstTry first;
+    redispatch();
+    return true;
+  } catch (const c10::OutOfMemoryError&) {
+    if (!this_thread.no_room) throw;
+    return false;
+  }
+}
+
+// For what it had got, too: it asks for that again.
+void InterceptedCall::make_room(const MemoryReport& no_room) {
+  const Bytes had = no_room.held_as(Holder::kBeingMade).bytes;
+  try {
+    session_.engine().make_room(call_, had + no_room.requested);
+  } catch (const OutOfMemory& error) {
+    MemoryReport report = error.report();
+    report.requested = no_room.requested;
+    throw OutOfMemory(report);
+  }
+}
+
+void InterceptedCall::redispatch() {
+  const ExpectedCost expected(facts_.last_cost.load(std::memory_order_relaxed));
+  if (facts_.kind == OperatorFacts::Kind::kUnknown) {
+    // Its body may be Python, or call operators: those we see, but record nothing of.
+    struct Inside {
+      Inside() { ++this_thread.unknown_depth; }
+      Inside(const Inside&) = delete;
+      Inside& operator=(const Inside&) = delete;
+      ~Inside() { --this_thread.unknown_depth; }
+    };
+    const Inside inside;
+    op_.redispatchBoxed(below_, &stack_);
+    return;
+  }
+  const c10::impl::ExcludeDispatchKeyGuard once(kOurKeys);
+  const InsideRegistered inside(facts_.is_registered);
+  if (recorded_) recorded_->ambience = Ambience::shared_of_this_thread();
+  op_.redispatchBoxed(below_, &stack_);
+}
+
+}  // namespace coop::plugin
