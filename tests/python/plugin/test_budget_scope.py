@@ -158,9 +158,20 @@ for i, each in made.items():
 """
 
 
-def test_where_there_is_no_room_at_the_end_nothing_is_lost():
+WITH_AN_ERROR = NO_ROOM_AT_THE_END.replace(
+    "    budget.__exit__(None, None, None)\n",
+    """\
+    error = ValueError("the program's own")
+    assert not budget.__exit__(ValueError, error, None)  # it is not hidden by ours
+    raise coop.OutOfMemory(getattr(error, "__notes__", ["not lost"])[0])
+""",
+)
+
+
+@pytest.mark.parametrize("script", [NO_ROOM_AT_THE_END, WITH_AN_ERROR], ids=["end", "error"])
+def test_where_there_is_no_room_at_the_end_nothing_is_lost(script):
     done = subprocess.run(
-        [sys.executable, "-c", NO_ROOM_AT_THE_END],
+        [sys.executable, "-c", script],
         env={"PYTHONPATH": str(ROOT / "python"), "COOP_PLUGIN": _plugin.library_path()},
         text=True,
         capture_output=True,

@@ -1,0 +1,205 @@
+"""Budgets that are too small: the program catches the error, makes its batch smaller and goes on.
+
+Whatever is left is what it would be without coop, had the same error been raised at the same
+operator. One alone: pytest tests/python/plugin/test_end_of_memory.py -k "goes_on and mlp"
+"""
+
+import gc
+import os
+from contextlib import suppress
+from functools import cache
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: make setup")
+
+import coop  # noqa: E402
+from coop import _plugin  # noqa: E402
+from failing import STEPS, TRAININGS, Watch, are_same, is_same, load, train  # noqa: E402
+from programs import differences  # noqa: E402
+from torch import nn  # noqa: E402
+
+KIB = 1 << 10
+MIB = 1 << 20
+BUDGETS = 80 if os.environ.get("COOP_TEST_SCALE") == "full" else 20
+
+every_training = pytest.mark.parametrize("name", TRAININGS)
+inside_and_older = pytest.mark.parametrize("is_older", [False, True], ids=["inside", "older"])
+
+
+@pytest.fixture(autouse=True)
+def deterministic():
+    load()
+    torch.use_deterministic_algorithms(True)
+    yield
+    torch.use_deterministic_algorithms(False)
+    gc.collect()
+    assert torch.ops.coop.pools() == 0
+
+
+def budget(nbytes, **options):
+    return _plugin.budget(nbytes, small_limit=4096, **options)
+
+
+@cache
+def peak(name):
+    """Bytes that it takes without a limit."""
+    ours = train(TRAININGS[name], budget=budget(64 * MIB))
+    assert is_same(ours.outcome, train(TRAININGS[name]).outcome)
+    return ours.stats["peak_held_bytes"]
+
+
+def budgets(name, least):
+    """From the peak down."""
+    return [int(peak(name) * (1 - (1 - least) * i / BUDGETS)) for i in range(1, BUDGETS)]
+
+
+# --- and goes on ---
+
+# What is carried over steps may be evicted, and then it takes more memory to make it again than the
+# budget has; the others keep nothing that could be.
+LEAST = {"carried_state": 0.6}
+
+
+@inside_and_older
+@every_training
+def test_goes_on_as_without_coop(name, is_older):
+    build = TRAININGS[name]
+    failed = set()
+    for nbytes in budgets(name, LEAST.get(name, 0.2)):
+        ours = train(build, budget=budget(nbytes), is_older=is_older)
+        at = [it.operator for it in ours.failures]
+        failed |= {ours.operators[it] for it in at}
+        plain = train(build, failing=at)
+        assert are_same(ours.operators, plain.operators), nbytes
+        assert not differences(plain.outcome, ours.outcome), nbytes
+        assert ours.stats["peak_held_bytes"] <= nbytes
+        for it in ours.failures:
+            assert it.facts.budget_bytes == nbytes
+            assert it.facts.asked_bytes > 0
+            assert it.text.startswith("coop: out of memory: ")
+    # Forward and backward at least.
+    assert any("backward" in it or it in ("aten::mm", "aten::add_.Tensor") for it in failed), failed
+    assert any("backward" not in it for it in failed), failed
+
+
+# --- where it failed, and what would help ---
+
+
+def test_an_operator_that_has_drawn_before_it_failed():
+    """As without coop, where the same request of its kernel fails."""
+    x = torch.ones(256 * KIB)  # 1 MiB
+
+    def drop_out(failing=()):
+        torch.manual_seed(3)
+        torch.ops.foreign.begin_allocations(failing)
+        with suppress(torch.OutOfMemoryError):
+            torch.native_dropout(x, 0.5, True)
+        return torch.ops.foreign.end_allocations(), torch.get_rng_state()
+
+    sizes, after_all = drop_out()
+    with budget(2 * MIB + 512 * KIB):
+        _, ours = drop_out()
+        facts = coop.last_oom()
+    assert facts.op == "aten::native_dropout"
+    failed = len(sizes) - 1 - sizes[::-1].index(facts.asked_bytes)
+    assert failed > 0
+    assert torch.equal(ours, drop_out([failed])[1])
+    assert not torch.equal(ours, torch.Generator().manual_seed(3).get_state())
+    assert torch.equal(ours, after_all)
+
+
+def test_the_named_budget_serves_the_request():
+    def fill(nbytes, count):
+        """So many tensors of 256 KiB that cannot be recomputed, and then one of 1 MiB."""
+        with coop.budget(nbytes):
+            kept = [torch.zeros(64 * KIB) for _ in range(count)]
+            evictable = kept[0] * 2
+            made = torch.zeros(256 * KIB)
+            del kept, evictable
+            return made.sum().item()
+
+    for count in (1, 3, 5, 9):
+        with pytest.raises(coop.OutOfMemory, match="which would serve this request"):
+            fill(count * 256 * KIB + MIB // 2, count)
+        facts = coop.last_oom()
+        assert facts.asked_bytes == MIB
+        assert fill(facts.smallest_budget_bytes, count) == 0
+        with pytest.raises(coop.OutOfMemory):
+            fill(facts.smallest_budget_bytes - 64 * KIB, count)
+
+
+def first_failure(build, nbytes):
+    torch.manual_seed(1)
+    training = build()
+    with budget(nbytes), Watch() as watch:
+        try:
+            for _ in range(STEPS):
+                training.step(32)
+        except torch.OutOfMemoryError:
+            facts = coop.last_oom()
+            return watch.last(is_between=not facts.op), facts
+    return None, None
+
+
+@pytest.mark.parametrize("name", ["mlp_adam", "convnet_sgd", "accumulation"])
+def test_who_follows_the_advice_gets_past_the_operator(name):
+    """In a few rounds: an operator may ask for more than once, and choices depend on time."""
+    for share in (0.9, 0.7, 0.5, 0.3):
+        nbytes = int(share * peak(name))
+        failed, facts = first_failure(TRAININGS[name], nbytes)
+        now, rounds = failed, 0
+        while now is not None and now <= failed and facts.smallest_budget_bytes:
+            assert facts.smallest_budget_bytes > nbytes
+            nbytes = facts.smallest_budget_bytes
+            now, facts = first_failure(TRAININGS[name], nbytes)
+            rounds += 1
+            assert rounds < 20
+        assert nbytes < 2 * peak(name)
+
+
+def test_whether_it_fits_does_not_depend_on_where_things_lie():
+    """What an operator reads lies in the middle of all there is: it is moved aside."""
+    with budget(16 * 64 * KIB + 16 * KIB):
+        source = torch.ones(16 * KIB)  # 64 KiB
+        left = [source * i for i in range(6)]
+        x = source * 3
+        right = [source * i for i in range(6)]
+        assert torch.equal(x, torch.full((16 * KIB,), 3.0))
+        big = torch.cat([x] * 13)  # 832 KiB of 1040, beside 128
+        assert big.min().item() == big.max().item() == 3
+        assert coop.last_oom() is None or coop.last_oom().op != "aten::cat"
+        del big
+        assert all(torch.equal(it, source * i) for i, it in enumerate(left))
+        assert all(torch.equal(it, source * i) for i, it in enumerate(right))
+        torch.ops.coop.validate()
+
+
+@inside_and_older
+def test_state_that_exceeds_the_budget_alone_is_said_so_at_the_first_step(is_older):
+    def build():
+        model = nn.Sequential(*[nn.Linear(256, 256) for _ in range(4)])  # 1 MiB
+        return model, torch.optim.Adam(model.parameters())
+
+    if is_older:
+        model, optimizer = build()
+    with coop.budget("3300KiB"):
+        if not is_older:
+            model, optimizer = build()
+        model(torch.randn(16, 256)).square().mean().backward()
+        with pytest.raises(coop.OutOfMemory, match="No eviction can help") as caught:
+            optimizer.step()
+    nbytes = sum(it.nbytes for it in model.parameters())
+    facts = coop.last_oom()
+    assert facts.parameter_bytes == facts.gradient_bytes == nbytes
+    assert facts.lasting_bytes > 2 * nbytes
+    assert facts.lasting_bytes + facts.asked_bytes > facts.budget_bytes == 3300 * KIB
+    for word in ("parameters (1.0 MiB)", "gradients (1.0 MiB)", "optimizer state"):
+        assert word in str(caught.value)
+    del caught
+    # It says so only then.
+    with coop.budget("3200KiB"):
+        x = torch.randn(256 * KIB)
+        with pytest.raises(coop.OutOfMemory) as caught:
+            torch.cat([x * 2, x * 3])
+    assert "No eviction can help" not in str(caught.value)
