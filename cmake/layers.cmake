@@ -3,7 +3,7 @@
 #   cmake -D SOURCE_DIR=<path of src> [-D PREFIX=<written before file names>] -P layers.cmake
 #
 # Each line: a layer, then the layers it may include beside itself. A file belongs to the layer
-# whose folder it lies in, at any depth. To add a layer, add a line.
+# whose folder it lies in, at any depth; of two such layers the later one. To add a layer, add a line.
 
 set(LAYERS
   "core/base    :"
@@ -14,9 +14,10 @@ set(LAYERS
   "core/plan    : core/base"
   "core/forecast: core/base core/plan"
   "core/engine  : core/base core/pool core/cost core/policy core/lineage core/plan core/forecast"
-  "sim          : core/base core/pool core/cost core/policy core/lineage core/plan core/forecast core/engine"
-  "plugin       : core/base core/pool core/cost core/policy core/lineage core/engine"
-  "cli          : core/base core/pool core/cost core/policy core/lineage core/engine sim plugin")
+  "sim          : sim/trace core/base core/pool core/cost core/policy core/lineage core/plan core/forecast core/engine"
+  "sim/trace    : core/base core/pool core/cost core/policy core/lineage core/engine"
+  "plugin       : core/base core/pool core/cost core/policy core/lineage core/engine sim/trace"
+  "cli          : core/base core/pool core/cost core/policy core/lineage core/engine sim sim/trace plugin")
 
 # What core must never include: it knows no PyTorch, no CUDA, no JSON, no command line.
 set(FOREIGN_TO_CORE "^(torch/|ATen/|c10/|cuda|simdjson|CLI/|nlohmann)")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from coop._budget import budget
     from coop._out_of_memory import Holding, OutOfMemoryFacts, last_oom
     from coop._pinning import pin
+    from coop._recording import record
     from coop._registering import register
     from coop._stats import Recomputed, Stats, stats
     from coop._warnings import SlowdownWarning, UnknownOperatorWarning, UnseenWriteWarning
@@ -37,6 +38,7 @@ __all__ = [
     "budget",
     "last_oom",
     "pin",
+    "record",
     "register",
     "stats",
 ]
@@ -53,6 +55,7 @@ _MODULES = {
     "budget": "coop._budget",
     "last_oom": "coop._out_of_memory",
     "pin": "coop._pinning",
+    "record": "coop._recording",
     "register": "coop._registering",
     "stats": "coop._stats",
 }

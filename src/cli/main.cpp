@@ -1,7 +1,7 @@
 // coop-sim: what would a recorded program cost inside a smaller budget?
 //
-// Exit codes: 0 done (a program that does not fit is a result), 2 bad input, 3 a bug in coop,
-// 130 interrupted.
+// Exit codes: 0 done (a program that does not fit is a result), 1 the simulator does not do what was
+// recorded (check), 2 bad input, 3 a bug in coop, 130 interrupted.
 
 #include <cstdio>
 #include <exception>
@@ -38,6 +38,7 @@ int run(int argc, char** argv) {
   add_sweep(app, chosen);
   add_explain(app, chosen);
   add_info(app, chosen);
+  add_check(app, chosen);
   add_make(app, chosen);
   add_policies(app, chosen);
   try {

@@ -18,6 +18,7 @@
 #include "plugin/interception.hpp"
 #include "plugin/profiler.hpp"
 #include "plugin/raw_readers.hpp"
+#include "plugin/recording.hpp"
 #include "plugin/registered_operators.hpp"
 #include "plugin/session.hpp"
 #include "plugin/tensor_parts.hpp"
@@ -166,6 +167,13 @@ TORCH_LIBRARY(coop, library) {
   // For a thread that was started by one inside.
   library.def("enter_thread() -> ()", [] { put_thread_in_scope(true); });
   library.def("is_thread_in_scope() -> bool", &is_thread_in_scope);
+  library.def("has_budget() -> bool", [] { return Session::active() != nullptr; });
+  // Of the budget that is in force, in the simulator's format.
+  library.def("begin_recording(bool notes_decisions) -> ()", &begin_recording);
+  library.def("record_step() -> ()", &record_step);
+  library.def("record_remark(str text) -> ()",
+              [](const std::string& text) { record_remark(text); });
+  library.def("end_recording() -> str", &end_recording);
   // Resident, and at the same address, until it dies.
   library.def("export_tensor(Tensor tensor) -> ()", &export_tensor);
   library.def("export_storage(Storage storage) -> ()", &export_storage);

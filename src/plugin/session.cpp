@@ -11,7 +11,6 @@
 #include "plugin/warnings.hpp"
 
 namespace coop::plugin {
-namespace {
 
 // Under stress every operator makes again whatever it reads: slow, and meant to be.
 EngineOptions engine_options(const SessionOptions& options) {
@@ -19,8 +18,6 @@ EngineOptions engine_options(const SessionOptions& options) {
   if (options.stress) engine.most_slowdown = 0;
   return engine;
 }
-
-}  // namespace
 
 // --- the pool ---
 

@@ -56,6 +56,8 @@ struct SessionOptions {
   bool operator==(const SessionOptions&) const = default;
 };
 
+[[nodiscard]] EngineOptions engine_options(const SessionOptions& options);
+
 // Host memory, and where it lies.
 class PoolMemory final : public Backing {
  public:
@@ -124,6 +126,10 @@ class Session : public std::enable_shared_from_this<Session> {
   bool is_light(c10::StorageImpl& impl, bool is_written);
   [[nodiscard]] bool takes_light_calls() const {
     return takes_light_calls_.load(std::memory_order_relaxed);
+  }
+  // While something is recorded there are none: the engine hears of every operator.
+  void take_light_calls(bool takes_them) {
+    takes_light_calls_ = takes_them && small_limit_ > 0 && !options_.audit;
   }
   // It is dead, and no operator runs with it.
   void release(StorageRecord* record) noexcept;

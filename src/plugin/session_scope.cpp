@@ -12,6 +12,7 @@
 #include "plugin/cpu_allocator.hpp"
 #include "plugin/dispatch_key.hpp"
 #include "plugin/last_out_of_memory.hpp"
+#include "plugin/recording.hpp"
 #include "plugin/session.hpp"
 
 namespace coop::plugin {
@@ -124,6 +125,7 @@ void Session::end() {
     active_session = nullptr;
     is_ending = false;
   };
+  stop_recording_of(*session);
   // Whatever happens, the scope is over.
   try {
     with_torch_errors([&] { session->settle(); });

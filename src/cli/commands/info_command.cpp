@@ -46,6 +46,21 @@ struct OpTotal {
   Bytes made_bytes = 0;
 };
 
+bool is_from_outside(sim::EventKind kind) {
+  return kind == sim::EventKind::kSource || kind == sim::EventKind::kForeign ||
+         kind == sim::EventKind::kAdopt;
+}
+
+bool is_call(sim::EventKind kind) {
+  return kind == sim::EventKind::kCall || kind == sim::EventKind::kFinish;
+}
+
+// Of the memory that became the storage's.
+Bytes bytes_before(const sim::Trace& trace, std::uint32_t storage) {
+  const sim::BlockNumber block = trace.storages()[storage].block;
+  return block == sim::kNoBlock ? 0 : trace.block(block).bytes;
+}
+
 AtPeak look_at_peak(const LoadedTrace& loaded) {
   const sim::Trace& trace = loaded.trace;
   std::vector<bool> is_released(trace.storages().size());
@@ -57,15 +72,21 @@ AtPeak look_at_peak(const LoadedTrace& loaded) {
     if (event.kind == sim::EventKind::kRelease) {
       is_released[event.subject] = true;
       if (is_before) is_alive[event.subject] = false;
-    } else if (event.kind == sim::EventKind::kSource && is_before) {
+    } else if (is_from_outside(event.kind) && is_before) {
       is_alive[event.subject] = true;
-    } else if (event.kind == sim::EventKind::kCall && is_before) {
+      peak.of(Kind::kWorkspace) -= bytes_before(trace, event.subject);
+    } else if (event.kind == sim::EventKind::kBlock && is_before) {
+      peak.of(Kind::kWorkspace) += trace.block(event.block()).bytes;
+    } else if (event.kind == sim::EventKind::kFree && is_before) {
+      peak.of(Kind::kWorkspace) -= trace.block(event.block()).bytes;
+    } else if (is_call(event.kind) && is_before) {
       const sim::TraceCall call = trace.call(event.call());
       const bool is_peak = i == loaded.demand.peak_event;
-      if (is_peak) peak.of(Kind::kWorkspace) = call.workspace_bytes;
+      if (is_peak) peak.of(Kind::kWorkspace) += call.workspace_bytes;
       for (std::uint32_t k = 0; k < call.outputs; ++k) {
         const std::uint32_t output = sim::index_of(call.output(k));
         is_alive[output] = !is_peak;
+        peak.of(Kind::kWorkspace) -= bytes_before(trace, output);
         if (is_peak) peak.of(Kind::kBeingMade) += trace.storages()[output].bytes;
       }
     }

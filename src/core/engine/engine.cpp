@@ -53,6 +53,21 @@ bool Engine::can_begin_at_once(std::span<const StorageId> reads,
 RunningCall Engine::begin_call(std::span<const StorageId> reads, std::span<const Write> writes) {
   Entry entry(*this);
   entry.refuse_inside_replay();
+  const std::uint64_t number = ++calls_begun_;
+  RunningCall call;
+  try {
+    call = begin(entry, reads, writes);
+  } catch (...) {
+    if (requests_ != nullptr) requests_->on_begin(number, reads, writes, /*has_failed=*/true);
+    throw;
+  }
+  call.number = number;
+  if (requests_ != nullptr) requests_->on_begin(number, reads, writes, /*has_failed=*/false);
+  return call;
+}
+
+RunningCall Engine::begin(Entry& entry, std::span<const StorageId> reads,
+                          std::span<const Write> writes) {
   if (!can_begin_at_once(reads, writes)) entry.wait_for_replay();
   std::vector<ValueId> targets = std::move(targets_);
   targets.clear();
@@ -165,6 +180,7 @@ std::vector<StorageId> Engine::end_call(RunningCall& call, const CallResult& res
   }
   if (forecast_) tell_forecast_of_end(call, result, recorded, storages);
   for (const RunningCall::Written& write : call.writes) note_written(write.storage);
+  if (requests_ != nullptr) requests_->on_end(call.number, result, storages);
   finish(call);
   call.was_recorded = is_recorded;
   if (forecast_) follow_plan();
@@ -203,6 +219,13 @@ void Engine::reserve_forgotten() {
 
 void Engine::abort_call(RunningCall& call) noexcept {
   const Entry entry(*this);
+  if (requests_ != nullptr && call.number != 0) {
+    requests_->on_request({.kind = EngineRequest::Kind::kAbort, .call = call.number});
+  }
+  abort(call);
+}
+
+void Engine::abort(RunningCall& call) noexcept {
   for (const RunningCall::Written& write : call.writes) {
     const bool is_latest = graph_.storages()[write.storage].current == write.version;
     if (!write.fresh || !is_latest) continue;
@@ -242,6 +265,7 @@ void Engine::finish(RunningCall& call) noexcept {
   unpin_all(call.pins);
   call.inputs.clear();
   call.writes.clear();
+  call.number = 0;
   if (spare_calls_.size() < kSpareCalls) spare_calls_.push_back(std::move(call));
 }
 

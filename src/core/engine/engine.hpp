@@ -34,6 +34,7 @@
 #include "core/engine/loss.hpp"
 #include "core/engine/observer.hpp"
 #include "core/engine/patience.hpp"
+#include "core/engine/requests.hpp"
 #include "core/engine/world.hpp"
 #include "core/forecast/forecast.hpp"
 #include "core/lineage/evicted_regions.hpp"
@@ -93,6 +94,7 @@ struct RunningCall {
   };
   std::vector<Written> writes;
   std::vector<BlockId> pins;
+  std::uint64_t number = 0;   // of its own; 0: it has not begun, or is over
   bool was_recorded = false;  // after end_call: it can be run again
 };
 
@@ -164,6 +166,10 @@ class Engine final : private BlockOwner, private GraphListener {
   // Moves everything that may be moved to the left end.
   void compact();
 
+  // From now on these are told of what is done and of what is asked for; null: nobody is. Whoever is told of
+  // requests hears first of the storages and blocks that there are, as if they had just come about.
+  void observe(EngineObserver* events, RequestObserver* requests);
+
   [[nodiscard]] bool is_resident(StorageId id) const;
   // Where a block is; good while it is pinned.
   [[nodiscard]] std::byte* address(BlockId block) const;
@@ -187,6 +193,7 @@ class Engine final : private BlockOwner, private GraphListener {
  private:
   friend class Replay;
   class Entry;
+  class Told;
 
   // BlockOwner
   void evict(BlockId block) override;
@@ -203,6 +210,11 @@ class Engine final : private BlockOwner, private GraphListener {
   [[nodiscard]] bool can_begin_at_once(std::span<const StorageId> reads,
                                        std::span<const Write> writes) const;
   void bring_back(std::span<const ValueId> targets, std::vector<BlockId>& pins);
+  RunningCall begin(Entry& entry, std::span<const StorageId> reads, std::span<const Write> writes);
+  void abort(RunningCall& call) noexcept;
+  void make_source(StorageId storage);
+  void tell_what_there_is();
+  [[nodiscard]] bool is_inside_replay() const { return replaying_ == std::this_thread::get_id(); }
   [[nodiscard]] RunningCall new_running_call();
   void finish(RunningCall& call) noexcept;
   void adopt_written(const RunningCall& call, CallId recorded) noexcept;
@@ -292,7 +304,9 @@ class Engine final : private BlockOwner, private GraphListener {
   EngineStats stats_;
   Patience patience_;
   LossMeter loss_;
+  RequestObserver* requests_ = nullptr;
   double now_ = 0;
+  std::uint64_t calls_begun_ = 0;
   std::uint64_t replays_begun_ = 0;
   std::uint64_t replay_at_ = 0;  // sequence of the Call that is run again
   bool is_replay_in_circles_ = false;

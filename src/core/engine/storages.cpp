@@ -6,21 +6,30 @@
 #include "core/base/errors.hpp"
 #include "core/engine/engine.hpp"
 #include "core/engine/entry.hpp"
+#include "core/engine/told.hpp"
 
 namespace coop {
+
+using Kind = EngineRequest::Kind;
 
 StorageId Engine::add_source(Token token, Bytes bytes, BlockId block) {
   const Entry entry(*this);
   if (!pool_.contains(block)) throw InvalidArgument("a Source needs a block of this pool");
-  return add_storage(token, bytes, block, /*is_elsewhere=*/false);
+  const StorageId storage = add_storage(token, bytes, block, /*is_elsewhere=*/false);
+  Told told(*this, {.kind = Kind::kSource, .block = block, .token = token, .bytes = bytes});
+  told.is_done(storage);
+  return storage;
 }
 
 StorageId Engine::add_foreign_source(Token token, Bytes bytes, Bytes room) {
   const Entry entry(*this);
+  Told told(*this, {.kind = Kind::kForeignSource, .token = token, .bytes = room});
   const BlockId block =
       pin_taken(take_or_end_orphans({std::max<Bytes>(room, 1), Placement::kLongLived, now_}));
   try {
-    return add_storage(token, bytes, block, /*is_elsewhere=*/true);
+    const StorageId storage = add_storage(token, bytes, block, /*is_elsewhere=*/true);
+    told.is_done(storage);
+    return storage;
   } catch (...) {
     give_back(block);
     throw;
@@ -45,8 +54,10 @@ StorageId Engine::add_storage(Token token, Bytes bytes, BlockId block, bool is_e
 
 Allocation Engine::allocate_memory(Bytes bytes, double cost) {
   const Entry entry(*this);
+  Told told(*this, {.kind = Kind::kAllocate, .bytes = bytes, .cost = cost});
   const std::uint64_t before = evicting_.stats().making_room_ns;
   const BlockId block = take(bytes, cost);
+  told.is_done(block);
   if (forecast_) {
     allocated_ += pool_.info(block).bytes;
     most_allocated_ = std::max(most_allocated_, allocated_);
@@ -60,6 +71,7 @@ Allocation Engine::allocate_memory(Bytes bytes, double cost) {
 
 void Engine::free(BlockId block) noexcept {
   const Entry entry(*this);
+  Told(*this, {.kind = Kind::kFree, .block = block}).is_done();
   if (forecast_) allocated_ -= std::min(allocated_, pool_.info(block).bytes);
   give_back(block);
 }
@@ -67,6 +79,7 @@ void Engine::free(BlockId block) noexcept {
 void Engine::release(StorageId storage) noexcept {
   const Entry entry(*this);
   COOP_CHECK(graph_.storages().contains(storage));
+  Told(*this, {.kind = Kind::kRelease, .storage = storage}).is_done();
   const ValueId id = graph_.storages()[storage].current;
   if (std::exchange(graph_.values()[id].is_away, false)) loss_.died(graph_.values()[id].bytes);
   if (forecast_) forecast_->storage_goes(use_of(storage));
@@ -85,6 +98,7 @@ void Engine::release(StorageId storage) noexcept {
 void Engine::make_resident(StorageId storage) {
   Entry entry(*this);
   entry.wait_for_replay();
+  Told told(*this, {.kind = Kind::kMakeResident, .storage = storage});
   std::vector<BlockId> pins;
   const ValueId target = current_of(storage);
   try {
@@ -94,33 +108,44 @@ void Engine::make_resident(StorageId storage) {
     throw;
   }
   unpin_all(pins);
+  told.is_done();
+}
+
+void Engine::make_source(StorageId storage) {
+  const ValueId value = current_of(storage);
+  make_sources({&value, 1});
 }
 
 void Engine::end_lineage(StorageId storage) {
   Entry entry(*this);
   entry.wait_for_replay();
-  const ValueId value = current_of(storage);
-  make_sources({&value, 1});
+  Told told(*this, {.kind = Kind::kEndLineage, .storage = storage});
+  make_source(storage);
+  told.is_done();
 }
 
 void Engine::keep_in_place(StorageId storage) {
-  end_lineage(storage);
-  const Entry entry(*this);
+  Entry entry(*this);
+  entry.wait_for_replay();
+  Told told(*this, {.kind = Kind::kKeepInPlace, .storage = storage});
+  make_source(storage);
   graph_.storages()[storage].is_source_forever = true;
   publish(current_of(storage));
+  told.is_done();
 }
 
 // Whoever knows the address may write there, now or later, without telling us: as if an operator of which
 // we know nothing had written it. So what was made from it before is protected as for any write.
 void Engine::export_storage(StorageId storage) {
+  Entry entry(*this);
+  entry.refuse_inside_replay();
+  Told told(*this, {.kind = Kind::kExport, .storage = storage});
   const Write write{.storage = storage};
-  RunningCall call = begin_call({}, {&write, 1});
-  {
-    const Entry entry(*this);
-    graph_.storages()[storage].is_source_forever = true;
-    publish(current_of(storage));
-  }
-  abort_call(call);
+  RunningCall call = begin(entry, {}, {&write, 1});
+  graph_.storages()[storage].is_source_forever = true;
+  publish(current_of(storage));
+  abort(call);
+  told.is_done();
 }
 
 void Engine::evict_all() {
@@ -138,12 +163,14 @@ void Engine::evict_all() {
     evict(victim);
     static_cast<void>(pool_.free(victim));
   }
+  Told(*this, {.kind = Kind::kEvictAll}).is_done();
 }
 
 void Engine::compact() {
   Entry entry(*this);
   entry.wait_for_replay();
   evicting_.move_all_left();
+  Told(*this, {.kind = Kind::kCompact}).is_done();
 }
 
 bool Engine::is_resident(StorageId id) const {

@@ -7,7 +7,7 @@ namespace coop::sim {
 BlockHistory::BlockHistory(const Trace& trace) {
   CallNumber next_call{0};
   for (const TraceEvent& event : trace.events()) {
-    if (event.kind == EventKind::kCall) {
+    if (event.kind == EventKind::kCall || event.kind == EventKind::kFinish) {
       next_call = CallNumber{event.subject + 1};
     } else if (event.kind == EventKind::kStep) {
       marks_to_come_.push_back({.call = next_call, .mark = {.is_step = true}});

@@ -36,7 +36,8 @@ struct SimulationOptions {
   bool brings_back_outputs = true;
   PolicyOptions policy_options;
   EngineOptions engine;
-  Bytes small_limit = PoolOptions{}.small_limit;
+  // None: the one that the trace was recorded with, or the usual one.
+  std::optional<Bytes> small_limit;
   // Every tensor gets its bytes wherever they are: the world of systems that have no addresses. Only for
   // policies that evict one tensor at a time.
   bool ignores_addresses = false;

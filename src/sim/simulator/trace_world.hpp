@@ -4,6 +4,9 @@
 // but take and give memory.
 
 #include <algorithm>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "core/engine/engine.hpp"
 #include "core/engine/world.hpp"
@@ -23,37 +26,65 @@ class TraceWorld final : public World {
   // An empty storage has an address too. `cost`: of what it is for.
   BlockId allocate(Bytes bytes, double cost = 0) {
     const BlockId block = engine_->allocate(std::max<Bytes>(bytes, 1), cost);
-    most_held_bytes_ = std::max(most_held_bytes_, engine_->pool().held_bytes());
+    note_held();
     return block;
   }
+  void note_held() { most_held_bytes_ = std::max(most_held_bytes_, engine_->pool().held_bytes()); }
   [[nodiscard]] Bytes most_held_bytes() const { return most_held_bytes_; }
 
-  // The call's workspace, taken when its outputs have been allocated, and gone with the call.
-  void use_workspace(const TraceCall& call) {
-    if (call.workspace_bytes > 0) engine_->free(allocate(call.workspace_bytes, call.cost_ns));
+  // Takes what the call takes while it runs, its outputs' memory and what else it needs, and gives back the
+  // latter. If it throws, it has given back all of it.
+  void run_memory(const TraceCall& call, double cost, std::span<BlockId> outputs) {
+    std::vector<BlockId> taken;
+    taken.reserve(call.memory.size());
+    const auto give_back = [&](std::span<BlockId> blocks) noexcept {
+      for (BlockId& block : blocks) {
+        if (block) engine_->free(std::exchange(block, {}));
+      }
+    };
+    try {
+      if (call.memory.empty()) {
+        for (std::uint32_t i = 0; i < call.outputs; ++i)
+          outputs[i] = allocate_output(call, i, cost);
+        if (call.workspace_bytes > 0) engine_->free(allocate(call.workspace_bytes, cost));
+      }
+      for (const MemoryStep& step : call.memory) {
+        switch (step.kind) {
+          case MemoryStep::Kind::kOutput:
+            outputs[step.value] =
+                allocate_output(call, static_cast<std::uint32_t>(step.value), cost);
+            break;
+          case MemoryStep::Kind::kTake:
+            taken.push_back(allocate(step.value, cost));
+            break;
+          case MemoryStep::Kind::kGive:
+            engine_->free(std::exchange(taken[step.value], {}));
+            break;
+        }
+      }
+    } catch (...) {
+      give_back(taken);
+      give_back(outputs);
+      throw;
+    }
+    give_back(taken);
   }
 
   void replay(Token token, std::span<const BlockId> /*inputs*/,
               std::span<BlockId> outputs) override {
     const TraceCall call = trace_.call(CallNumber{static_cast<std::uint32_t>(token - 1)});
     const std::size_t written = call.writes.size();
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
-      const bool is_changed_where_it_is = i < written && call.writes[i].reads_old;
-      if (is_changed_where_it_is) continue;
-      const StorageNumber storage = i < written
-                                        ? call.writes[i].storage
-                                        : call.output(static_cast<std::uint32_t>(i - written));
-      try {
-        outputs[i] = allocate(trace_.storage(storage).bytes, call.cost_ns);
-      } catch (...) {
-        give_back(call, outputs.first(i));
-        throw;
-      }
-    }
+    std::vector<BlockId> fresh;
+    fresh.reserve(written);
     try {
-      use_workspace(call);
+      for (std::size_t i = 0; i < written; ++i) {
+        if (call.writes[i].reads_old) continue;  // changed where it is
+        const Bytes bytes = trace_.storage(call.writes[i].storage).bytes;
+        fresh.push_back(outputs[i] = allocate(bytes, call.cost_ns));
+      }
+      run_memory(call, call.cost_ns, outputs.subspan(written));
     } catch (...) {
-      give_back(call, outputs);
+      for (const BlockId block : fresh) engine_->free(block);
       throw;
     }
   }
@@ -65,12 +96,8 @@ class TraceWorld final : public World {
   void forget(Token /*call*/) noexcept override {}
 
  private:
-  // What this replay has allocated: all but what is changed where it is.
-  void give_back(const TraceCall& call, std::span<const BlockId> outputs) noexcept {
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
-      const bool is_changed_where_it_is = i < call.writes.size() && call.writes[i].reads_old;
-      if (!is_changed_where_it_is) engine_->free(outputs[i]);
-    }
+  BlockId allocate_output(const TraceCall& call, std::uint32_t number, double cost) {
+    return allocate(trace_.storage(call.output(number)).bytes, cost);
   }
 
   const Trace& trace_;

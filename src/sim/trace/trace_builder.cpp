@@ -2,35 +2,25 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
+
+#include "sim/trace/trace_limits.hpp"
 
 namespace coop::sim {
 namespace {
 
-// Numbers have 32 bits; the last one is nobody's.
-constexpr std::size_t kMostThings = std::numeric_limits<std::uint32_t>::max();
-constexpr const char* kTooLong = "the trace is too long: numbers have 32 bits";
-// Of everything that a trace ever allocates: no sum of sizes can overflow.
-constexpr Bytes kMostTotalBytes = Bytes{1} << 62U;
-
-std::string describe(StorageNumber storage) {
-  return "storage " + std::to_string(index_of(storage));
-}
-
-// Room for `more`, growing as push_back does: what follows cannot fail half-way.
-template <typename T>
-void make_room(std::vector<T>& vector, std::size_t more) {
-  const std::size_t needed = vector.size() + more;
-  if (needed > kMostThings) throw TraceError(kTooLong);
-  if (vector.capacity() < needed) vector.reserve(std::max(needed, 2 * vector.size()));
-}
-
-void check_bytes(Bytes bytes, const char* of_what) {
-  if (bytes > kMostBytes) {
-    throw TraceError(std::string(of_what) + " of " + std::to_string(bytes) +
-                     " bytes is larger than any memory (at most " + std::to_string(kMostBytes) +
-                     ")");
+bool can_fail(EventKind kind) {
+  switch (kind) {
+    case EventKind::kForeign:
+    case EventKind::kBlock:
+    case EventKind::kBegin:
+    case EventKind::kKeep:
+    case EventKind::kSettle:
+    case EventKind::kBring:
+    case EventKind::kExport:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -80,6 +70,9 @@ void TraceBuilder::check_alive(StorageNumber storage, const char* doing) const {
   if (states_[index_of(storage)] == State::kReleased) {
     throw TraceError(std::string(doing) + " " + describe(storage) + ", which has been released");
   }
+  if (states_[index_of(storage)] == State::kFailed) {
+    throw TraceError(std::string(doing) + " " + describe(storage) + ", which could not be had");
+  }
 }
 
 void TraceBuilder::check_new_storages(std::span<const NewStorage> storages) const {
@@ -102,26 +95,41 @@ void TraceBuilder::add_storage(const TraceStorage& storage) {
 }
 
 void TraceBuilder::add_event(EventKind kind, std::uint32_t subject) {
+  if (is_failing_ && !can_fail(kind)) {
+    throw TraceError("what comes after 'fails' must be something that can");
+  }
   make_room(trace_.events_, 1);
   trace_.events_.push_back({kind, subject});
+  is_failing_ = kind == EventKind::kFails;
 }
 
 StorageNumber TraceBuilder::add_source(Bytes bytes, NameNumber name) {
+  return add_from_outside(EventKind::kSource, bytes, name);
+}
+
+StorageNumber TraceBuilder::add_from_outside(EventKind kind, Bytes bytes, NameNumber name) {
   const NewStorage storage{.bytes = bytes, .name = name};
   check_new_storages({&storage, 1});
   make_room(trace_.storages_, 1);
   make_room(states_, 1);
   make_room(written_in_, 1);
   const StorageNumber number = next_storage();
-  add_event(EventKind::kSource, index_of(number));
+  const bool has_failed = is_failing_;
+  add_event(kind, index_of(number));
   add_storage({.bytes = bytes, .name = name, .is_source = true});
+  if (has_failed) states_.back() = State::kFailed;
   return number;
 }
 
 void TraceBuilder::release(StorageNumber storage) {
-  check_alive(storage, "releases");
+  const bool has_failed =
+      index_of(storage) < states_.size() && states_[index_of(storage)] == State::kFailed;
+  if (!has_failed) check_alive(storage, "releases");
   if (states_[index_of(storage)] == State::kPinned) {
     throw TraceError("releases " + describe(storage) + ", which is pinned");
+  }
+  if (index_of(storage) < users_.size() && users_[index_of(storage)] > 0) {
+    throw TraceError("releases " + describe(storage) + ", which a run uses that has begun");
   }
   add_event(EventKind::kRelease, index_of(storage));
   states_[index_of(storage)] = State::kReleased;
@@ -154,20 +162,19 @@ void TraceBuilder::unpin(StorageNumber storage) {
 
 // --- calls ---
 
-void TraceBuilder::check_call(const NewCall& call) {
-  check_name(call.op);
-  check_name(call.module);
-  if (call.op == kNoName) throw TraceError("a call needs the name of its operator");
-  if (!std::isfinite(call.cost_ns) || call.cost_ns < 0 || call.cost_ns > kMostCostNs) {
+void TraceBuilder::check_cost(double cost_ns) {
+  if (!std::isfinite(cost_ns) || cost_ns < 0 || cost_ns > kMostCostNs) {
     throw TraceError("what a call costs must be between 0 and 1e18 ns");
   }
-  check_bytes(call.workspace_bytes, "a workspace");
-  for (const StorageNumber storage : call.reads) check_alive(storage, "reads");
-  check_new_storages(call.outputs);
+}
+
+void TraceBuilder::check_uses(std::span<const StorageNumber> reads,
+                              std::span<const TraceWrite> writes) {
+  for (const StorageNumber storage : reads) check_alive(storage, "reads");
   // Each storage remembers the check that last saw it written: one that is written twice is found
   // without a search.
   ++checks_;
-  for (const TraceWrite& write : call.writes) {
+  for (const TraceWrite& write : writes) {
     check_alive(write.storage, "writes");
     if (std::exchange(written_in_[index_of(write.storage)], checks_) == checks_) {
       throw TraceError("writes " + describe(write.storage) + " twice");
@@ -175,9 +182,20 @@ void TraceBuilder::check_call(const NewCall& call) {
   }
 }
 
+void TraceBuilder::check_call(const NewCall& call) {
+  check_name(call.op);
+  check_name(call.module);
+  if (call.op == kNoName) throw TraceError("a call needs the name of its operator");
+  check_cost(call.cost_ns);
+  check_cost(call.expected_ns);
+  check_bytes(call.workspace_bytes, "a workspace");
+  check_new_storages(call.outputs);
+}
+
 void TraceBuilder::reserve_for_call(const NewCall& call) {
   make_room(trace_.reads_, call.reads.size());
   make_room(trace_.writes_, call.writes.size());
+  make_room(trace_.memory_, call.memory.size());
   make_room(trace_.storages_, call.outputs.size());
   make_room(states_, call.outputs.size());
   make_room(written_in_, call.outputs.size());
@@ -186,26 +204,44 @@ void TraceBuilder::reserve_for_call(const NewCall& call) {
 
 StorageNumber TraceBuilder::add_call(const NewCall& call) {
   check_call(call);
+  check_uses(call.reads, call.writes);
+  const bool is_plain = call.memory.empty();
+  if (is_plain && call.expected_ns != 0) {
+    throw TraceError("what a call was expected to cost says nothing without its memory");
+  }
+  const Bytes workspace = is_plain ? call.workspace_bytes : check_memory(call, Leftovers::kNo);
+  const StorageNumber first_output = append_call(call, EventKind::kCall, kNoRun, workspace);
+  if (!is_plain) needs_version_2();
+  return first_output;
+}
+
+StorageNumber TraceBuilder::append_call(const NewCall& call, EventKind kind, RunNumber run,
+                                        Bytes workspace) {
   reserve_for_call(call);
   const StorageNumber first_output = next_storage();
-  add_event(EventKind::kCall, static_cast<std::uint32_t>(trace_.calls_.size()));
+  add_event(kind, static_cast<std::uint32_t>(trace_.calls_.size()));
 
   trace_.reads_.insert(trace_.reads_.end(), call.reads.begin(), call.reads.end());
   trace_.writes_.insert(trace_.writes_.end(), call.writes.begin(), call.writes.end());
+  trace_.memory_.insert(trace_.memory_.end(), call.memory.begin(), call.memory.end());
   for (const NewStorage& output : call.outputs) {
     add_storage({.bytes = output.bytes,
                  .name = output.name,
                  .is_output = true,
-                 .is_source = output.is_source});
+                 .is_source = output.is_source,
+                 .block = output.block});
   }
   trace_.calls_.push_back({.cost_ns = call.cost_ns,
-                           .workspace_bytes = call.workspace_bytes,
+                           .expected_ns = call.expected_ns,
+                           .workspace_bytes = workspace,
                            .op = call.op,
                            .module = call.module,
                            .first_output = first_output,
                            .outputs = static_cast<std::uint32_t>(call.outputs.size()),
                            .reads_end = static_cast<std::uint32_t>(trace_.reads_.size()),
                            .writes_end = static_cast<std::uint32_t>(trace_.writes_.size()),
+                           .memory_end = static_cast<std::uint32_t>(trace_.memory_.size()),
+                           .run = run,
                            .is_replayable = call.is_replayable,
                            .is_random = call.is_random});
   return first_output;
@@ -227,6 +263,10 @@ void TraceBuilder::annotate(NameNumber text) {
 Trace TraceBuilder::finish() {
   if (pinned_ > 0)
     throw TraceError("at the end " + std::to_string(pinned_) + " storages are pinned");
+  if (open_runs_ > 0) {
+    throw TraceError("at the end " + std::to_string(open_runs_) + " runs have not ended");
+  }
+  if (is_failing_) throw TraceError("after 'fails' nothing comes");
   Trace done = std::move(trace_);
   *this = TraceBuilder();
   return done;

@@ -17,7 +17,8 @@ namespace coop::sim {
 struct NewStorage {
   Bytes bytes = 0;
   NameNumber name = kNoName;
-  bool is_source = false;  // cannot be made again even though its call can
+  bool is_source = false;        // cannot be made again even though its call can
+  BlockNumber block = kNoBlock;  // of a run: what it lies in
 };
 
 struct NewCall {
@@ -30,6 +31,8 @@ struct NewCall {
   std::span<const StorageNumber> reads;
   std::span<const TraceWrite> writes;
   std::span<const NewStorage> outputs;
+  std::span<const MemoryStep> memory;  // with it, the workspace follows from it
+  double expected_ns = 0;              // with `memory` only
 };
 
 class TraceBuilder {
@@ -55,24 +58,60 @@ class TraceBuilder {
   void begin_step();
   void annotate(NameNumber text);
 
+  // --- what recordings have, too (trace_builder_runs.cpp) ---
+
+  // Before any event.
+  void set_recorded_with(const RecordedWith& with);
+  StorageNumber add_foreign(Bytes bytes, NameNumber name = kNoName);
+  BlockNumber add_block(Bytes bytes, double cost_ns);
+  void free(BlockNumber block);
+  StorageNumber adopt(Bytes bytes, BlockNumber block, NameNumber name = kNoName);
+  RunNumber begin(std::span<const StorageNumber> reads, std::span<const TraceWrite> writes);
+  // Like add_call.
+  StorageNumber finish_run(RunNumber run, const NewCall& call);
+  void abort(RunNumber run);
+  void keep(StorageNumber storage);
+  void settle(StorageNumber storage);
+  void bring(StorageNumber storage);
+  // kEvictAll, kCompact, kFails.
+  void note(EventKind kind);
+  void evicted(StorageNumber storage);  // or kNoStorage
+  void ran_again(CallNumber call);
+
   // What the next new storage and the next new name will be.
   [[nodiscard]] StorageNumber next_storage() const;
   [[nodiscard]] NameNumber next_name() const;
+  [[nodiscard]] BlockNumber next_block() const;
+  [[nodiscard]] RunNumber next_run() const;
   [[nodiscard]] std::size_t event_count() const { return trace_.events_.size(); }
   [[nodiscard]] Bytes bytes_of(StorageNumber storage) const;
 
-  // The trace so far; the builder begins again with nothing. What is still pinned is an error.
+  // The trace so far; the builder begins again with nothing. What is still pinned or runs is an error.
   Trace finish();
 
  private:
-  enum class State : std::uint8_t { kAlive, kPinned, kReleased };
+  // Failed: it could not be had when it was recorded, and can only be released.
+  enum class State : std::uint8_t { kAlive, kPinned, kReleased, kFailed };
 
   void check_name(NameNumber name) const;
   void check_alive(StorageNumber storage, const char* doing) const;
   void check_new_storages(std::span<const NewStorage> storages) const;
   void check_call(const NewCall& call);
+  void check_uses(std::span<const StorageNumber> reads, std::span<const TraceWrite> writes);
+  static void check_cost(double cost_ns);
+  // What it takes beside its outputs, at most.
+  enum class Leftovers : std::uint8_t { kNo, kYes };
+  [[nodiscard]] static Bytes check_memory(const NewCall& call, Leftovers leftovers);
+  void check_block(BlockNumber block, const char* doing) const;
+  void check_there(BlockNumber block, const char* doing) const;
+  void check_run(RunNumber run) const;
+  void end_run(RunNumber run);
+  void use(RunNumber run, int more);
+  StorageNumber append_call(const NewCall& call, EventKind kind, RunNumber run, Bytes workspace);
+  void needs_version_2() { trace_.needs_version_2_ = true; }
   void reserve_for_call(const NewCall& call);
   void add_event(EventKind kind, std::uint32_t subject);
+  StorageNumber add_from_outside(EventKind kind, Bytes bytes, NameNumber name);
   void add_storage(const TraceStorage& storage);
 
   Trace trace_;
@@ -81,6 +120,13 @@ class TraceBuilder {
   std::uint64_t checks_ = 0;
   Bytes total_bytes_ = 0;  // of all storages ever, which bounds every sum
   std::size_t pinned_ = 0;
+  std::vector<std::uint32_t> users_;  // by storage: runs that have begun; as long as need be
+  enum class BlockState : std::uint8_t { kHeld, kGone, kFailed };
+  std::vector<BlockState> block_states_;
+  enum class RunState : std::uint8_t { kOpen, kEnded, kFailed };
+  std::vector<RunState> run_states_;
+  bool is_failing_ = false;  // the next event is
+  std::size_t open_runs_ = 0;
   // The keys look into the trace's names, which lie in a deque and so never move.
   std::unordered_map<std::string_view, NameNumber> numbers_;
 };

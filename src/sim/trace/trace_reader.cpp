@@ -1,52 +1,29 @@
-#include <optional>
+#include <algorithm>
+#include <array>
 #include <vector>
 
 #include "sim/trace/lines.hpp"
 #include "sim/trace/text_file.hpp"
 #include "sim/trace/trace_builder.hpp"
 #include "sim/trace/trace_file.hpp"
+#include "sim/trace/words.hpp"
 
 namespace coop::sim {
 namespace {
 
 constexpr std::string_view kHeader = "coop-trace ";
-constexpr std::string_view kVersion = "1";
-
-// The words of a line, one blank between them.
-class Words {
- public:
-  explicit Words(std::string_view line) : rest_(line), is_done_(line.empty()) {}
-
-  [[nodiscard]] bool is_done() const { return is_done_; }
-  std::string_view next(const char* what) {
-    if (is_done_) throw TraceError(std::string("the line has no ") + what);
-    const std::size_t blank = rest_.find(' ');
-    const std::string_view word = rest_.substr(0, blank);
-    if (word.empty()) throw TraceError(std::string("a blank too many where ") + what + " belongs");
-    is_done_ = blank == std::string_view::npos;
-    rest_ = is_done_ ? std::string_view() : rest_.substr(blank + 1);
-    return word;
-  }
-  // Everything that is left.
-  std::string_view rest(const char* what) {
-    if (rest_.empty()) throw TraceError(std::string("the line has no ") + what);
-    is_done_ = true;
-    return rest_;
-  }
-  void end() const {
-    if (!is_done_) throw TraceError("more on the line than belongs there: " + shown(rest_));
-  }
-
- private:
-  std::string_view rest_;
-  bool is_done_;
-};
 
 StorageNumber parse_storage(std::string_view word) {
   return StorageNumber{parse_whole<std::uint32_t>(word, "the storage")};
 }
 NameNumber parse_name(std::string_view word) {
   return NameNumber{parse_whole<std::uint32_t>(word, "the name")};
+}
+BlockNumber parse_block(std::string_view word) {
+  return BlockNumber{parse_whole<std::uint32_t>(word, "the block")};
+}
+RunNumber parse_run(std::string_view word) {
+  return RunNumber{parse_whole<std::uint32_t>(word, "the run")};
 }
 
 class Reader {
@@ -75,39 +52,96 @@ class Reader {
       throw TraceError("not a trace: the first line is " + shown(line) + ", not 'coop-trace 1'");
     }
     const std::string_view version = line.substr(kHeader.size());
-    if (version != kVersion) {
-      throw TraceError("version " + shown(version) + " of the format is not known; this is 1");
+    if (version != "1" && version != "2") {
+      throw TraceError("version " + shown(version) +
+                       " of the format is not known; there are 1 and 2");
     }
+    is_version_2_ = version == "2";
     has_header_ = true;
   }
 
+  struct Instruction {
+    std::string_view word;
+    bool is_of_version_2;
+    void (Reader::*read)(Words&);
+  };
+  static constexpr auto kOf1 = false;
+  static constexpr auto kOf2 = true;
+
   void read_instruction(std::string_view line) {
+    static constexpr std::array<Instruction, 25> kInstructions{{
+        {"call", kOf1, &Reader::read_call},
+        {"release", kOf1, &Reader::read_about<&TraceBuilder::release>},
+        {"name", kOf1, &Reader::read_name},
+        {"source", kOf1, &Reader::read_source},
+        {"export", kOf1, &Reader::read_about<&TraceBuilder::export_pointer>},
+        {"pin", kOf1, &Reader::read_about<&TraceBuilder::pin>},
+        {"unpin", kOf1, &Reader::read_about<&TraceBuilder::unpin>},
+        {"step", kOf1, &Reader::read_step},
+        {"annotate", kOf1, &Reader::read_annotation},
+        {"end", kOf1, &Reader::read_end},
+        {"evicted", kOf2, &Reader::read_evicted},
+        {"again", kOf2, &Reader::read_again},
+        {"block", kOf2, &Reader::read_block},
+        {"free", kOf2, &Reader::read_free},
+        {"settle", kOf2, &Reader::read_about<&TraceBuilder::settle>},
+        {"begin", kOf2, &Reader::read_begin},
+        {"finish", kOf2, &Reader::read_finish},
+        {"abort", kOf2, &Reader::read_abort},
+        {"foreign", kOf2, &Reader::read_foreign},
+        {"adopt", kOf2, &Reader::read_adopt},
+        {"keep", kOf2, &Reader::read_about<&TraceBuilder::keep>},
+        {"bring", kOf2, &Reader::read_about<&TraceBuilder::bring>},
+        {"evict-all", kOf2, &Reader::read_note<EventKind::kEvictAll>},
+        {"compact", kOf2, &Reader::read_note<EventKind::kCompact>},
+        {"fails", kOf2, &Reader::read_note<EventKind::kFails>},
+    }};
     Words words(line);
-    const std::string_view instruction = words.next("instruction");
-    if (instruction == "call") {
-      read_call(words);
-    } else if (instruction == "release") {
-      builder_.release(parse_storage(words.next("storage")));
-    } else if (instruction == "name") {
-      read_name(words);
-    } else if (instruction == "source") {
-      read_source(words);
-    } else if (instruction == "export") {
-      builder_.export_pointer(parse_storage(words.next("storage")));
-    } else if (instruction == "pin") {
-      builder_.pin(parse_storage(words.next("storage")));
-    } else if (instruction == "unpin") {
-      builder_.unpin(parse_storage(words.next("storage")));
-    } else if (instruction == "step") {
-      builder_.begin_step();
-    } else if (instruction == "annotate") {
-      builder_.annotate(parse_name(words.next("name")));
-    } else if (instruction == "end") {
-      read_end(words);
-    } else {
-      throw TraceError("unknown instruction " + shown(instruction));
+    const std::string_view word = words.next("instruction");
+    if (word == "recorded" && is_version_2_) {
+      read_recorded(words);
+      return words.end();
     }
+    const auto* const found =
+        std::find_if(kInstructions.begin(), kInstructions.end(), [&](const Instruction& it) {
+          return it.word == word && (is_version_2_ || !it.is_of_version_2);
+        });
+    if (found == kInstructions.end()) throw TraceError("unknown instruction " + shown(word));
+    (this->*found->read)(words);
     words.end();
+  }
+
+  template <void (TraceBuilder::*about)(StorageNumber)>
+  void read_about(Words& words) {
+    (builder_.*about)(parse_storage(words.next("storage")));
+  }
+  template <EventKind kind>
+  void read_note(Words& /*words*/) {
+    builder_.note(kind);
+  }
+  void read_step(Words& /*words*/) { builder_.begin_step(); }
+  void read_annotation(Words& words) { builder_.annotate(parse_name(words.next("name"))); }
+  void read_free(Words& words) { builder_.free(parse_block(words.next("block"))); }
+  void read_abort(Words& words) { builder_.abort(parse_run(words.next("run"))); }
+  void read_again(Words& words) {
+    builder_.ran_again(CallNumber{parse_whole<std::uint32_t>(words.next("call"), "the call")});
+  }
+  void read_evicted(Words& words) {
+    const std::string_view word = words.next("storage");
+    builder_.evicted(word == "past" ? kNoStorage : parse_storage(word));
+  }
+  void read_recorded(Words& words) {
+    RecordedWith with;
+    with.budget = parse_whole(words.next("budget"), "the budget");
+    with.small_limit = parse_whole(words.next("limit"), "the limit");
+    with.most_slowdown = parse_decimal(words.next("slowdown"), "the slowdown");
+    with.policy = parse_name(words.next("policy"));
+    if (!words.is_done()) {
+      const std::string_view word = words.next("word");
+      if (word != "decisions") throw TraceError("unknown word in a recording: " + shown(word));
+      with.has_decisions = true;
+    }
+    builder_.set_recorded_with(with);
   }
 
   void read_name(Words& words) {
@@ -136,21 +170,79 @@ class Reader {
     const NameNumber name = words.is_done() ? kNoName : parse_name(words.next("name"));
     builder_.add_source(bytes, name);
   }
+  void read_foreign(Words& words) {
+    expect_storage(parse_storage(words.next("storage")), 0);
+    const Bytes bytes = parse_whole(words.next("size"), "the size");
+    const NameNumber name = words.is_done() ? kNoName : parse_name(words.next("name"));
+    builder_.add_foreign(bytes, name);
+  }
+  void read_adopt(Words& words) {
+    expect_storage(parse_storage(words.next("storage")), 0);
+    const Bytes bytes = parse_whole(words.next("size"), "the size");
+    const BlockNumber block = parse_block(words.next("block"));
+    const NameNumber name = words.is_done() ? kNoName : parse_name(words.next("name"));
+    builder_.adopt(bytes, block, name);
+  }
+  void read_block(Words& words) {
+    const BlockNumber block = parse_block(words.next("block"));
+    if (block != builder_.next_block()) {
+      throw TraceError("new block " + std::to_string(index_of(block)) + " where the next one is " +
+                       std::to_string(index_of(builder_.next_block())));
+    }
+    const Bytes bytes = parse_whole(words.next("size"), "the size");
+    builder_.add_block(bytes, parse_decimal(words.next("cost"), "the cost"));
+  }
 
   void read_call(Words& words) {
-    reads_.clear();
-    writes_.clear();
-    outputs_.clear();
+    const NewCall call = read_what_it_does(words, read_who(words));
+    if (is_run_only_) throw TraceError("a storage in a block, and not of a run");
+    builder_.add_call(call);
+  }
+  void read_begin(Words& words) {
+    const RunNumber run = parse_run(words.next("run"));
+    if (run != builder_.next_run()) {
+      throw TraceError("new run " + std::to_string(index_of(run)) + " where the next one is " +
+                       std::to_string(index_of(builder_.next_run())));
+    }
+    const NewCall call = read_what_it_does(words, {});
+    const bool has_more = !outputs_.empty() || !memory_.empty() || call.workspace_bytes > 0 ||
+                          call.expected_ns != 0 || call.is_random || !call.is_replayable;
+    if (has_more) throw TraceError("more than what it reads and writes, where a run begins");
+    builder_.begin(call.reads, call.writes);
+  }
+  void read_finish(Words& words) {
+    const RunNumber run = parse_run(words.next("run"));
+    const NewCall call = read_what_it_does(words, read_who(words));
+    const bool has_uses = !reads_.empty() || !writes_.empty();
+    if (has_uses) throw TraceError("what it reads and writes, where a run ends");
+    if (call.workspace_bytes > 0 || call.expected_ns != 0) {
+      throw TraceError("a workspace or an expected cost, where a run ends");
+    }
+    builder_.finish_run(run, call);
+  }
+
+  static NewCall read_who(Words& words) {
     NewCall call;
     call.op = parse_name(words.next("operator"));
     call.module = parse_name(words.next("module"));
     call.cost_ns = parse_decimal(words.next("cost"), "the cost");
+    return call;
+  }
+
+  NewCall read_what_it_does(Words& words, NewCall call) {
+    reads_.clear();
+    writes_.clear();
+    outputs_.clear();
+    memory_.clear();
+    is_run_only_ = false;
     List list = List::kNone;
     while (!words.is_done()) {
       const std::string_view word = words.next("word");
       const bool is_number = word[0] >= '0' && word[0] <= '9';
       if (is_number) {
         read_member(list, word);
+      } else if (list == List::kMemory && (word[0] == '=' || word[0] == '+' || word[0] == '-')) {
+        read_memory(word);
       } else {
         list = read_keyword(word, words, call);
       }
@@ -158,19 +250,31 @@ class Reader {
     call.reads = reads_;
     call.writes = writes_;
     call.outputs = outputs_;
-    builder_.add_call(call);
+    call.memory = memory_;
+    return call;
   }
 
   // What a number in a call belongs to: the last of these words before it.
-  enum class List : std::uint8_t { kNone, kReads, kChanges, kOverwrites, kMakes, kMakesSource };
+  enum class List : std::uint8_t {
+    kNone,
+    kReads,
+    kChanges,
+    kOverwrites,
+    kMakes,
+    kMakesSource,
+    kMemory
+  };
 
-  static List read_keyword(std::string_view word, Words& words, NewCall& call) {
+  List read_keyword(std::string_view word, Words& words, NewCall& call) {
     if (word == "reads") return List::kReads;
     if (word == "changes") return List::kChanges;
     if (word == "overwrites") return List::kOverwrites;
     if (word == "makes") return List::kMakes;
     if (word == "makes-source") return List::kMakesSource;
-    if (word == "workspace") {
+    if (word == "memory" && is_version_2_) return List::kMemory;
+    if (word == "expects" && is_version_2_) {
+      call.expected_ns = parse_decimal(words.next("cost"), "the cost");
+    } else if (word == "workspace") {
       if (call.workspace_bytes > 0) throw TraceError("two workspaces for one call");
       call.workspace_bytes = parse_whole(words.next("size"), "the workspace");
     } else if (word == "random") {
@@ -196,18 +300,32 @@ class Reader {
       case List::kMakesSource:
         read_output(word, list == List::kMakesSource);
         break;
+      case List::kMemory:
       case List::kNone:
         throw TraceError("a number that belongs to nothing: " + shown(word));
     }
   }
 
-  // storage:bytes, or storage:bytes:name
+  // =output, +bytes, or -number
+  void read_memory(std::string_view word) {
+    const auto kind = word[0] == '='   ? MemoryStep::Kind::kOutput
+                      : word[0] == '+' ? MemoryStep::Kind::kTake
+                                       : MemoryStep::Kind::kGive;
+    memory_.push_back({.kind = kind, .value = parse_whole(word.substr(1), "the memory")});
+  }
+
+  // storage:bytes, or storage:bytes:name; of a run with @block behind it
   void read_output(std::string_view word, bool is_source) {
+    NewStorage output{.is_source = is_source};
+    if (const std::size_t at = word.find('@'); is_version_2_ && at != std::string_view::npos) {
+      output.block = parse_block(word.substr(at + 1));
+      is_run_only_ = true;
+      word = word.substr(0, at);
+    }
     const std::size_t first = word.find(':');
     if (first == std::string_view::npos) throw TraceError("no size for output " + shown(word));
     const std::size_t second = word.find(':', first + 1);
     expect_storage(parse_storage(word.substr(0, first)), outputs_.size());
-    NewStorage output{.is_source = is_source};
     output.bytes = parse_whole(word.substr(first + 1, second - first - 1), "the size");
     if (second != std::string_view::npos) output.name = parse_name(word.substr(second + 1));
     outputs_.push_back(output);
@@ -225,10 +343,13 @@ class Reader {
   TraceBuilder builder_;
   bool has_header_ = false;
   bool has_end_ = false;
+  bool is_version_2_ = false;
   // Of the call that is being read.
   std::vector<StorageNumber> reads_;
   std::vector<TraceWrite> writes_;
   std::vector<NewStorage> outputs_;
+  std::vector<MemoryStep> memory_;
+  bool is_run_only_ = false;  // it has a word that only runs have
 };
 
 }  // namespace
@@ -245,6 +366,10 @@ Trace parse_trace(std::string_view text, const std::string& file) {
 
 Trace read_trace(const std::filesystem::path& path) {
   return parse_trace(read_text_file(path), path.string());
+}
+
+void write_trace(const Trace& trace, const std::filesystem::path& path) {
+  write_text_file(path, format_trace(trace));
 }
 
 }  // namespace coop::sim

@@ -177,8 +177,8 @@ TEST(TraceFile, OtherFilesAreNotTraces) {
   EXPECT_EQ(complaint_about(""), "some.trace: the file is empty");
   EXPECT_EQ(complaint_about("{}\n"),
             "some.trace:1: not a trace: the first line is '{}', not 'coop-trace 1'");
-  EXPECT_EQ(complaint_about("coop-trace 2\n"),
-            "some.trace:1: version '2' of the format is not known; this is 1");
+  EXPECT_EQ(complaint_about("coop-trace 3\n"),
+            "some.trace:1: version '3' of the format is not known; there are 1 and 2");
   EXPECT_NE(complaint_about(std::string(1000, '\0') + "\n").find("not a trace"), std::string::npos);
 }
 

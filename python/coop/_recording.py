@@ -1,0 +1,92 @@
+"""A recording: what runs inside, as the simulator reads it."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+
+import torch
+
+from coop import _plugin
+from coop._budget import budget
+
+
+class record:  # noqa: N801
+    """Write down what runs inside, for `coop-sim`: every operator, what it cost, its memory.
+
+        with coop.record("step.coop"):
+            train_step()
+
+    path: of the file, gzipped if it ends in ".gz". It is there, whole, when the scope has ended;
+        also if that was by an exception: then it has what ran until then.
+    decisions: write down what was evicted and recomputed, too, so that `coop-sim check` can tell
+        whether the simulator does the same.
+
+    Inside a budget, that one is recorded; otherwise there is one for as long, of all the memory
+    that there is. Everything that is there when it begins counts as having come from outside.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, decisions: bool = False) -> None:
+        self.path = Path(os.fspath(path))
+        self.decisions = bool(decisions)
+        self._scope: ExitStack | None = None
+
+    def __enter__(self) -> record:
+        if self._scope is not None:
+            raise RuntimeError("coop: this recording is in progress already")
+        _plugin.load()
+        with ExitStack() as stack:
+            unfinished = _file_beside(self.path)
+            stack.callback(unfinished.unlink, missing_ok=True)
+            if not torch.ops.coop.has_budget():
+                stack.enter_context(budget("100%"))
+            torch.ops.coop.begin_recording(self.decisions)
+            stack.callback(self._end, unfinished, os.getpid())
+            self._scope = stack.pop_all()
+        return self
+
+    def step(self) -> None:
+        """A training step begins here. What comes before the first is preparation."""
+        torch.ops.coop.record_step()
+
+    def annotate(self, text: str) -> None:
+        """A remark at this point, such as "backward"."""
+        torch.ops.coop.record_remark(text)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        assert self._scope is not None
+        scope, self._scope = self._scope, None
+        scope.close()
+
+    def _end(self, unfinished: Path, process: int) -> None:
+        if os.getpid() != process:
+            return  # a fork: the recording is its parent's
+        text = torch.ops.coop.end_recording().encode()
+        unfinished.write_bytes(gzip.compress(text) if self.path.suffix == ".gz" else text)
+        unfinished.replace(self.path)
+
+    def __repr__(self) -> str:
+        return f"coop.record({str(self.path)!r})"
+
+
+def _file_beside(path: Path) -> Path:
+    """Found out before anything runs: whether there can be a file."""
+    if path.is_dir():
+        raise IsADirectoryError(f"coop: {path} is a directory, and a recording is a file")
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    except OSError as error:
+        raise type(error)(
+            error.errno, f"coop: no recording can be written there: {error.strerror}", str(path)
+        ) from error
+    os.close(handle)
+    return Path(name)
