@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -13,6 +12,9 @@ import torch
 
 from coop import _plugin
 from coop._budget import budget
+
+# Not all of it: the system would not let a process fork that has taken as much as there is.
+_PLENTY = "90%"
 
 
 class record:  # noqa: N801
@@ -26,8 +28,8 @@ class record:  # noqa: N801
     decisions: write down what was evicted and recomputed, too, so that `coop-sim check` can tell
         whether the simulator does the same.
 
-    Inside a budget, that one is recorded; otherwise there is one for as long, of all the memory
-    that there is. Everything that is there when it begins counts as having come from outside.
+    Inside a budget, that one is recorded; otherwise there is one for as long, of nearly all the
+    memory that there is. Everything that is there when it begins counts as having come from outside.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, decisions: bool = False) -> None:
@@ -43,7 +45,7 @@ class record:  # noqa: N801
             unfinished = _file_beside(self.path)
             stack.callback(unfinished.unlink, missing_ok=True)
             if not torch.ops.coop.has_budget():
-                stack.enter_context(budget("100%"))
+                stack.enter_context(budget(_PLENTY))
             torch.ops.coop.begin_recording(self.decisions)
             stack.callback(self._end, unfinished, os.getpid())
             self._scope = stack.pop_all()
@@ -82,11 +84,10 @@ def _file_beside(path: Path) -> Path:
     """Found out before anything runs: whether there can be a file."""
     if path.is_dir():
         raise IsADirectoryError(f"coop: {path} is a directory, and a recording is a file")
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+        unfinished.write_bytes(b"")
     except OSError as error:
-        raise type(error)(
-            error.errno, f"coop: no recording can be written there: {error.strerror}", str(path)
-        ) from error
-    os.close(handle)
-    return Path(name)
+        why = f"coop: no recording can be written there: {error.strerror}"
+        raise type(error)(error.errno, why, str(path)) from None
+    return unfinished

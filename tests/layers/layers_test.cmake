@@ -49,7 +49,9 @@ verdict(pool_cost core/pool/a.cpp "#include \"core/cost/cost.hpp\"\n" "core/pool
 verdict(cost_pool core/cost/a.cpp "#include \"core/pool/pool.hpp\"\n" "core/cost must not know core/pool")
 verdict(lineage_policy core/lineage/a.cpp "#include \"core/policy/coop.hpp\"\n" "core/lineage must not know core/policy")
 verdict(policy_lineage core/policy/a.cpp "#include \"core/lineage/call.hpp\"\n" "core/policy must not know core/lineage")
-verdict(plugin_sim plugin/a.cpp "#include \"sim/trace.hpp\"\n" "plugin must not know sim")
+verdict(plugin_sim plugin/a.cpp "#include \"sim/simulator/a.hpp\"\n" "plugin must not know sim")
+verdict(plugin_trace plugin/a.cpp "#include \"sim/trace/trace.hpp\"\n" passes)
+verdict(trace_simulator sim/trace/a.cpp "#include \"sim/simulator/a.hpp\"\n" "sim/trace must not know sim")
 verdict(sim_cli sim/a.cpp "#include \"cli/main.hpp\"\n" "sim must not know cli")
 
 foreach(foreign torch/torch.h ATen/ATen.h c10/core/Device.h cuda.h cuda_runtime.h simdjson.h CLI/CLI.hpp nlohmann/json.hpp)

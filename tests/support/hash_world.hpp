@@ -137,11 +137,13 @@ class HashWorld final : public World {
     std::vector<Content> read_contents;
     for (const BlockId input : inputs) read_contents.push_back(read(input));
     Allocated allocated(*this);
+    const std::size_t written = op.overwrites.size();
+    for (std::size_t i = 0; i < written; ++i) {
+      if (op.overwrites[i] > 0) outputs[i] = allocated.add(op.overwrites[i], op.cost);
+    }  // the others are changed where they are
     const BlockId workspace = op.workspace > 0 ? allocated.add(op.workspace, op.cost) : BlockId{};
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
-      const Bytes bytes =
-          i < op.overwrites.size() ? op.overwrites[i] : op.makes[i - op.overwrites.size()];
-      if (bytes > 0) outputs[i] = allocated.add(bytes, op.cost);  // else changed where it is
+    for (std::size_t i = written; i < outputs.size(); ++i) {
+      outputs[i] = allocated.add(op.makes[i - written], op.cost);
     }
     if (op.is_random) {
       EXPECT_EQ(draw(), op.random_state);
@@ -202,7 +204,8 @@ class HashWorld final : public World {
     Allocated(const Allocated&) = delete;
     Allocated& operator=(const Allocated&) = delete;
     ~Allocated() {
-      for (const BlockId block : blocks_) world_.engine_->free(block);
+      // The last first, as a function does that is left.
+      for (auto it = blocks_.rbegin(); it != blocks_.rend(); ++it) world_.engine_->free(*it);
     }
     BlockId add(Bytes bytes, double cost) {
       blocks_.reserve(blocks_.size() + 1);

@@ -40,6 +40,7 @@ class ProgramRun {
   }
 
   [[nodiscard]] const Engine& engine() const { return m_.engine; }
+  [[nodiscard]] Engine& engine() { return m_.engine; }
   // Times that something did not happen for want of memory.
   [[nodiscard]] std::uint64_t out_of_memory() const { return out_of_memory_; }
   // Exceptions that were not the program's own.

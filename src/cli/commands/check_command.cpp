@@ -28,19 +28,21 @@ std::string decision_at(const sim::Trace& trace, const std::vector<sim::TraceEve
 }
 
 std::string as_json(const LoadedTrace& loaded, const sim::ComparedDecisions& compared) {
+  const sim::Trace& trace = loaded.trace;
   JsonWriter json;
   json.begin_object();
   json.field("trace", loaded.path);
-  json.field("policy", loaded.trace.name(loaded.trace.recorded_with()->policy));
-  json.field("budget_bytes", loaded.trace.recorded_with()->budget);
+  json.field("policy", trace.name(trace.recorded_with()->policy));
+  json.field("budget_bytes", trace.recorded_with()->budget);
   json.field("evictions", compared.count(sim::EventKind::kEvicted));
   json.field("recomputed_calls", compared.count(sim::EventKind::kAgain));
+  json.field("is_late", trace.recorded_with()->is_late);
   json.field("status", compared.differs_at ? "differs" : "same");
   if (compared.differs_at) {
     const std::size_t at = *compared.differs_at;
     json.field("differs_at", at);
-    json.field("recorded", decision_at(loaded.trace, compared.recorded, at));
-    json.field("simulated", decision_at(loaded.trace, compared.simulated, at));
+    json.field("recorded", decision_at(trace, compared.recorded, at));
+    json.field("simulated", decision_at(trace, compared.simulated, at));
   }
   json.end_object();
   return json.finish();
@@ -58,6 +60,9 @@ std::string as_text(const LoadedTrace& loaded, const sim::ComparedDecisions& com
   text += "The simulator differs from decision " + std::to_string(at) +
           " on. Recorded: " + decision_at(trace, compared.recorded, at) +
           "; simulated: " + decision_at(trace, compared.simulated, at) + ".";
+  if (trace.recorded_with()->is_late) {
+    text += " The recording began in a budget that had been in use, so it may.";
+  }
   if (!compared.out_of_memory.empty()) {
     text += " The simulation was out of memory: " + compared.out_of_memory;
   }

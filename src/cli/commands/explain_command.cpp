@@ -26,7 +26,7 @@ struct ExplainOptions {
   TraceOptions trace;
   WorldOptions world;
   std::string policy;
-  std::string ratio;
+  BudgetOptions budget;
   bool is_json = false;
 };
 
@@ -201,10 +201,10 @@ std::string as_text(const Explanation& about) {
 }
 
 int explain(const ExplainOptions& options) {
-  const double ratio = parse_ratio(options.ratio, "--ratio");
+  check(options.budget);
   sim::SimulationOptions simulation = simulation_options(options.world, options.policy);
   const LoadedTrace loaded = load_trace(options.path, options.trace);
-  simulation.budget = budget_for(loaded, ratio);
+  simulation.budget = budget_of(options.budget, loaded);
   const StorageNames names(loaded.trace);
   EvictionTally tally(loaded.trace, names);
   simulation.engine.observer = &tally;
@@ -223,7 +223,7 @@ void declare(CLI::App& app, ExplainOptions& options) {
   add_trace_argument(app, options.path);
   add_trace_options(app, options.trace);
   add_policy_option(app, options.policy);
-  app.add_option("--ratio", options.ratio, "budget / peak memory, such as .5")->required();
+  add_budget_options(app, options.budget);
   add_world_options(app, options.world);
   app.add_flag("--json", options.is_json, "for programs");
 }

@@ -25,8 +25,7 @@ struct RunOptions {
   TraceOptions trace;
   WorldOptions world;
   std::string policy;
-  std::string ratio;
-  std::string budget;
+  BudgetOptions budget;
   std::string map;
   bool is_json = false;
 };
@@ -95,18 +94,9 @@ std::string as_text(const Run& run) {
   return table.text() + "\n" + wrapped(run.result.failure->why);
 }
 
-Bytes budget_of(const RunOptions& options, const LoadedTrace& loaded) {
-  return options.budget.empty() ? budget_for(loaded, parse_ratio(options.ratio, "--ratio"))
-                                : parse_bytes(options.budget);
-}
-
 // Everything that can be wrong with the options, before anything is read or run.
 void check(const RunOptions& options) {
-  if (options.ratio.empty() == options.budget.empty()) {
-    throw InvalidArgument("how much memory? Give either --ratio or --budget");
-  }
-  if (!options.ratio.empty()) parse_ratio(options.ratio, "--ratio");
-  if (!options.budget.empty()) parse_bytes(options.budget);
+  check(options.budget);
   if (options.map.empty()) return;
   check_picture_path(options.map);
   if (options.world.has_no_fragmentation) {
@@ -118,7 +108,7 @@ int run_trace(const RunOptions& options) {
   check(options);
   sim::SimulationOptions simulation = simulation_options(options.world, options.policy);
   Run run{.loaded = load_trace(options.path, options.trace), .policy = options.policy};
-  simulation.budget = budget_of(options, run.loaded);
+  simulation.budget = budget_of(options.budget, run.loaded);
   std::unique_ptr<sim::BlockHistory> history;
   if (!options.map.empty()) {
     history = std::make_unique<sim::BlockHistory>(run.loaded.trace);
@@ -142,8 +132,7 @@ void declare(CLI::App& app, RunOptions& options) {
   add_trace_argument(app, options.path);
   add_trace_options(app, options.trace);
   add_policy_option(app, options.policy);
-  app.add_option("--ratio", options.ratio, "budget / peak memory, such as .5");
-  app.add_option("--budget", options.budget, "the budget itself, such as 8GiB");
+  add_budget_options(app, options.budget);
   add_world_options(app, options.world);
   app.add_option("--map", options.map,
                  "draw addresses against time: FILE.svg, FILE.html or FILE.png")

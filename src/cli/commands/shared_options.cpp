@@ -38,7 +38,7 @@ std::string read_text(const std::string& path, const TraceOptions& options) {
 
 std::string name_of(const std::filesystem::path& path) {
   std::filesystem::path name = path.filename();
-  for (const char* ending : {".gz", ".log", ".trace"}) {
+  for (const char* ending : {".gz", ".log", ".trace", ".coop"}) {
     if (name.extension() == ending) name = name.stem();
   }
   return name.string();
@@ -90,6 +90,24 @@ sim::SimulationOptions simulation_options(const WorldOptions& world, const std::
                           "' evicts neighbours and means nothing with --no-fragmentation");
   }
   return {.policy = policy, .steps = world.steps, .ignores_addresses = world.has_no_fragmentation};
+}
+
+void add_budget_options(CLI::App& app, BudgetOptions& options) {
+  app.add_option("--ratio", options.ratio, "budget / peak memory, such as .5");
+  app.add_option("--budget", options.budget, "the budget itself, such as 8GiB");
+}
+
+void check(const BudgetOptions& options) {
+  if (options.ratio.empty() == options.budget.empty()) {
+    throw InvalidArgument("how much memory? Give either --ratio or --budget");
+  }
+  if (!options.ratio.empty()) parse_ratio(options.ratio, "--ratio");
+  if (!options.budget.empty()) parse_bytes(options.budget);
+}
+
+Bytes budget_of(const BudgetOptions& options, const LoadedTrace& loaded) {
+  return options.budget.empty() ? budget_for(loaded, parse_ratio(options.ratio, "--ratio"))
+                                : parse_bytes(options.budget);
 }
 
 double parse_ratio(std::string_view text, std::string_view option) {

@@ -53,6 +53,16 @@ sim::SimulationOptions simulation_options(const WorldOptions& world, const std::
 
 // --- how much memory ---
 
+// Of commands that take one budget: one of the two.
+struct BudgetOptions {
+  std::string ratio;
+  std::string budget;
+};
+void add_budget_options(CLI::App& app, BudgetOptions& options);
+// Throws InvalidArgument.
+void check(const BudgetOptions& options);
+Bytes budget_of(const BudgetOptions& options, const LoadedTrace& loaded);
+
 // Budget over peak, more than 0. Throws InvalidArgument, naming `option`.
 double parse_ratio(std::string_view text, std::string_view option);
 // The same for a list; what comes again is left out.

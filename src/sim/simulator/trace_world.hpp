@@ -33,60 +33,48 @@ class TraceWorld final : public World {
   [[nodiscard]] Bytes most_held_bytes() const { return most_held_bytes_; }
 
   // Takes what the call takes while it runs, its outputs' memory and what else it needs, and gives back the
-  // latter. If it throws, it has given back all of it.
+  // latter. If it throws, it has given back all of it, the last first, as a function does that is left.
   void run_memory(const TraceCall& call, double cost, std::span<BlockId> outputs) {
-    std::vector<BlockId> taken;
-    taken.reserve(call.memory.size());
-    const auto give_back = [&](std::span<BlockId> blocks) noexcept {
-      for (BlockId& block : blocks) {
-        if (block) engine_->free(std::exchange(block, {}));
+    Unwinding taken(*this);
+    if (call.memory.empty()) {
+      for (std::uint32_t i = 0; i < call.outputs; ++i) {
+        outputs[i] = taken.add(allocate_output(call, i, cost));
       }
-    };
-    try {
-      if (call.memory.empty()) {
-        for (std::uint32_t i = 0; i < call.outputs; ++i)
-          outputs[i] = allocate_output(call, i, cost);
-        if (call.workspace_bytes > 0) engine_->free(allocate(call.workspace_bytes, cost));
-      }
-      for (const MemoryStep& step : call.memory) {
-        switch (step.kind) {
-          case MemoryStep::Kind::kOutput:
-            outputs[step.value] =
-                allocate_output(call, static_cast<std::uint32_t>(step.value), cost);
-            break;
-          case MemoryStep::Kind::kTake:
-            taken.push_back(allocate(step.value, cost));
-            break;
-          case MemoryStep::Kind::kGive:
-            engine_->free(std::exchange(taken[step.value], {}));
-            break;
-        }
-      }
-    } catch (...) {
-      give_back(taken);
-      give_back(outputs);
-      throw;
+      if (call.workspace_bytes > 0) engine_->free(allocate(call.workspace_bytes, cost));
     }
-    give_back(taken);
+    own_.clear();
+    for (const MemoryStep& step : call.memory) {
+      switch (step.kind) {
+        case MemoryStep::Kind::kOutput:
+          outputs[step.value] =
+              taken.add(allocate_output(call, static_cast<std::uint32_t>(step.value), cost));
+          break;
+        case MemoryStep::Kind::kTake:
+          own_.push_back(taken.add(allocate(step.value, cost)));
+          break;
+        case MemoryStep::Kind::kGive:
+          taken.give_back(own_[step.value]);
+          break;
+      }
+    }
+    if (own_.empty()) {
+      taken.hand_over_all();
+    } else {
+      taken.hand_over(outputs);
+    }
   }
 
   void replay(Token token, std::span<const BlockId> /*inputs*/,
               std::span<BlockId> outputs) override {
     const TraceCall call = trace_.call(CallNumber{static_cast<std::uint32_t>(token - 1)});
     const std::size_t written = call.writes.size();
-    std::vector<BlockId> fresh;
-    fresh.reserve(written);
-    try {
-      for (std::size_t i = 0; i < written; ++i) {
-        if (call.writes[i].reads_old) continue;  // changed where it is
-        const Bytes bytes = trace_.storage(call.writes[i].storage).bytes;
-        fresh.push_back(outputs[i] = allocate(bytes, call.cost_ns));
-      }
-      run_memory(call, call.cost_ns, outputs.subspan(written));
-    } catch (...) {
-      for (const BlockId block : fresh) engine_->free(block);
-      throw;
+    Unwinding fresh(*this);
+    for (std::size_t i = 0; i < written; ++i) {
+      if (call.writes[i].reads_old) continue;  // changed where it is
+      outputs[i] = fresh.add(allocate(trace_.storage(call.writes[i].storage).bytes, call.cost_ns));
     }
+    run_memory(call, call.cost_ns, outputs.subspan(written));
+    fresh.hand_over_all();
   }
   void attach(Token /*storage*/, BlockId /*block*/) noexcept override {}
   void detach(Token /*storage*/) noexcept override {}
@@ -96,12 +84,52 @@ class TraceWorld final : public World {
   void forget(Token /*call*/) noexcept override {}
 
  private:
+  // Blocks that are given back, the last first, unless they are handed over. One inside the other.
+  class Unwinding {
+   public:
+    explicit Unwinding(TraceWorld& world) : world_(world), begin_(world.unwinding_.size()) {}
+    Unwinding(const Unwinding&) = delete;
+    Unwinding& operator=(const Unwinding&) = delete;
+    ~Unwinding() {
+      for (; blocks().size() > begin_; blocks().pop_back()) world_.engine_->free(blocks().back());
+    }
+    BlockId add(BlockId block) {
+      try {
+        blocks().push_back(block);
+      } catch (...) {
+        world_.engine_->free(block);
+        throw;
+      }
+      return block;
+    }
+    void give_back(BlockId block) noexcept {
+      hand_over({&block, 1});
+      world_.engine_->free(block);
+    }
+    void hand_over(std::span<const BlockId> handed) noexcept {
+      const auto is_handed = [&](BlockId block) {
+        return std::find(handed.begin(), handed.end(), block) != handed.end();
+      };
+      const auto from = blocks().begin() + static_cast<std::ptrdiff_t>(begin_);
+      blocks().erase(std::remove_if(from, blocks().end(), is_handed), blocks().end());
+    }
+    void hand_over_all() noexcept { blocks().resize(begin_); }
+
+   private:
+    [[nodiscard]] std::vector<BlockId>& blocks() const { return world_.unwinding_; }
+    TraceWorld& world_;
+    std::size_t begin_;
+  };
+
   BlockId allocate_output(const TraceCall& call, std::uint32_t number, double cost) {
     return allocate(trace_.storage(call.output(number)).bytes, cost);
   }
 
   const Trace& trace_;
   Engine* engine_ = nullptr;
+  // Of the call that runs; kept for their memory.
+  std::vector<BlockId> own_;  // what it takes for itself, in order
+  std::vector<BlockId> unwinding_;
   Bytes most_held_bytes_ = 0;
 };
 

@@ -8,20 +8,22 @@ namespace coop::sim {
 
 using Kind = PendingRequest::Kind;
 
-EngineRecorder::EngineRecorder(const With& with, Describe describe, Decisions decisions)
-    : describe_(std::move(describe)), notes_decisions_(decisions == Decisions::kNoted) {
-  builder_.set_recorded_with({.budget = with.budget,
-                              .small_limit = with.small_limit,
-                              .most_slowdown = with.most_slowdown,
-                              .policy = builder_.name(with.policy),
-                              .has_decisions = notes_decisions_});
-}
+EngineRecorder::EngineRecorder(With with, Describe describe, Decisions decisions)
+    : with_(std::move(with)),
+      describe_(std::move(describe)),
+      notes_decisions_(decisions == Decisions::kNoted) {}
 
 EngineRecorder::~EngineRecorder() {
   if (engine_ != nullptr) engine_->observe(nullptr, nullptr);
 }
 
 void EngineRecorder::attach_to(Engine& engine) {
+  builder_.set_recorded_with({.budget = with_.budget,
+                              .small_limit = with_.small_limit,
+                              .most_slowdown = with_.most_slowdown,
+                              .policy = builder_.name(with_.policy),
+                              .has_decisions = notes_decisions_,
+                              .is_late = engine.held_bytes() > 0 || engine.stats().calls > 0});
   EngineObserver* events = notes_decisions_ ? this : nullptr;
   engine.observe(events, this);
   engine_ = &engine;
@@ -32,7 +34,7 @@ Trace EngineRecorder::detach() {
   const std::scoped_lock lock(mutex_);
   note([&] {
     while (!open_.empty()) {
-      const std::uint64_t call = open_.back().call;
+      const std::uint64_t call = open_.back();
       pending_.add({.request = {.kind = EngineRequest::Kind::kAbort, .call = call}});
       close(call);
     }
@@ -69,16 +71,7 @@ void EngineRecorder::write_if_nothing_runs() {
   if (open_.empty()) pending_.write(builder_);
 }
 
-std::uint64_t EngineRecorder::running_here() const {
-  const auto found = std::find_if(open_.rbegin(), open_.rend(), [](const Open& it) {
-    return it.thread == std::this_thread::get_id();
-  });
-  return found == open_.rend() ? 0 : found->call;
-}
-
-void EngineRecorder::close(std::uint64_t call) {
-  std::erase_if(open_, [&](const Open& it) { return it.call == call; });
-}
+void EngineRecorder::close(std::uint64_t call) { std::erase(open_, call); }
 
 void EngineRecorder::on_request(const EngineRequest& request) noexcept {
   const std::scoped_lock lock(mutex_);
@@ -88,7 +81,7 @@ void EngineRecorder::on_request(const EngineRequest& request) noexcept {
     if (is_new_storage && notes_decisions_) {
       storages_.insert_or_assign(request.token, request.storage);
     }
-    pending_.add({.request = request, .owner = running_here()});
+    pending_.add({.request = request});
     if (request.kind == EngineRequest::Kind::kAbort) close(request.call);
   });
 }
@@ -102,7 +95,7 @@ void EngineRecorder::on_begin(std::uint64_t call, std::span<const StorageId> rea
                   .owner = call,
                   .reads = {reads.begin(), reads.end()},
                   .writes = {writes.begin(), writes.end()}});
-    if (!has_failed) open_.push_back({.call = call, .thread = std::this_thread::get_id()});
+    if (!has_failed) open_.push_back(call);
   });
 }
 
@@ -110,8 +103,7 @@ void EngineRecorder::on_end(std::uint64_t call, const CallResult& result,
                             std::span<const StorageId> made) noexcept {
   const std::scoped_lock lock(mutex_);
   note([&] {
-    const bool is_known =
-        std::any_of(open_.begin(), open_.end(), [&](const Open& it) { return it.call == call; });
+    const bool is_known = std::find(open_.begin(), open_.end(), call) != open_.end();
     if (!is_known) return end_of_unknown(result, made);
     Facts facts = describe_(result);
     PendingRequest end{.kind = Kind::kEnd,
@@ -141,8 +133,7 @@ void EngineRecorder::end_of_unknown(const CallResult& result, std::span<const St
     pending_.add({.request = {.kind = EngineRequest::Kind::kSource,
                               .block = result.outputs[i].block,
                               .storage = made[i],
-                              .bytes = result.outputs[i].bytes},
-                  .owner = running_here()});
+                              .bytes = result.outputs[i].bytes}});
   }
 }
 
@@ -151,7 +142,7 @@ void EngineRecorder::on_event(const EngineEvent& event) noexcept {
   if (!is_eviction && event.kind != EngineEvent::Kind::kReplayed) return;
   const std::scoped_lock lock(mutex_);
   note([&] {
-    PendingRequest it{.kind = is_eviction ? Kind::kEvicted : Kind::kAgain, .owner = running_here()};
+    PendingRequest it{.kind = is_eviction ? Kind::kEvicted : Kind::kAgain};
     if (is_eviction) {
       const auto found = storages_.find(event.token);
       if (found != storages_.end()) it.request.storage = found->second;

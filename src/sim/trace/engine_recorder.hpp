@@ -16,7 +16,6 @@
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -44,12 +43,12 @@ class EngineRecorder final : private RequestObserver, private EngineObserver {
   using Describe = std::function<Facts(const CallResult&)>;
   enum class Decisions : std::uint8_t { kIgnored, kNoted };
 
-  // Throws TraceError.
-  EngineRecorder(const With& with, Describe describe, Decisions decisions);
+  EngineRecorder(With with, Describe describe, Decisions decisions);
   EngineRecorder(const EngineRecorder&) = delete;
   EngineRecorder& operator=(const EngineRecorder&) = delete;
   ~EngineRecorder() override;
 
+  // Once. Throws TraceError.
   void attach_to(Engine& engine);
   // A step begins, or something worth a remark; what cannot be a name is an error.
   void begin_step();
@@ -71,19 +70,15 @@ class EngineRecorder final : private RequestObserver, private EngineObserver {
   void end_of_unknown(const CallResult& result, std::span<const StorageId> made);
   void close(std::uint64_t call);
   void write_if_nothing_runs();
-  [[nodiscard]] std::uint64_t running_here() const;
 
+  With with_;
   Describe describe_;
   bool notes_decisions_;
   Engine* engine_ = nullptr;
   mutable std::mutex mutex_;
   TraceBuilder builder_;
   PendingRequests pending_;
-  struct Open {
-    std::uint64_t call = 0;
-    std::thread::id thread;
-  };
-  std::vector<Open> open_;  // the latest last
+  std::vector<std::uint64_t> open_;  // RunningCall::number
   std::unordered_map<Token, StorageId> storages_;
   std::unordered_map<Token, std::uint64_t> calls_;
   std::string failure_;  // nothing is written down after it

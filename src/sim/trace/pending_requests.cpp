@@ -1,6 +1,7 @@
 #include "sim/trace/pending_requests.hpp"
 
 #include <algorithm>
+#include <unordered_set>
 #include <utility>
 
 namespace coop::sim {
@@ -19,6 +20,7 @@ bool is_request(const PendingRequest& it, Request kind) {
 }  // namespace
 
 void PendingRequests::write(TraceBuilder& builder) {
+  find_owners();
   for (std::size_t i = 0; i < requests_.size(); ++i) {
     const PendingRequest& it = requests_[i];
     if (it.kind != Kind::kBegin && it.kind != Kind::kEnd) {
@@ -37,6 +39,34 @@ void PendingRequests::write(TraceBuilder& builder) {
 }
 
 // --- operators ---
+
+// Memory is for the operator that the thread is in the middle of, the latest of several; but not for what only
+// says that something is written besides.
+void PendingRequests::find_owners() {
+  std::unordered_set<std::uint64_t> side_effects;
+  for (const PendingRequest& it : requests_) {
+    const bool is_one = it.kind == Kind::kEnd && !it.is_replayable && it.cost == 0;
+    if (is_one && it.outputs.empty()) side_effects.insert(it.owner);
+  }
+  std::vector<const PendingRequest*> open;
+  const auto close = [&](std::uint64_t call) {
+    std::erase_if(open, [&](const PendingRequest* it) { return it->owner == call; });
+  };
+  for (PendingRequest& it : requests_) {
+    if (it.kind == Kind::kBegin) {
+      if (!it.request.has_failed) open.push_back(&it);
+    } else if (it.kind == Kind::kEnd) {
+      close(it.owner);
+    } else if (is_request(it, Request::kAbort)) {
+      close(it.request.call);
+    } else {
+      for (const PendingRequest* call : open) {
+        const bool is_better = it.owner == 0 || !side_effects.contains(call->owner);
+        if (call->thread == it.thread && is_better) it.owner = call->owner;
+      }
+    }
+  }
+}
 
 // As many as there are, if it failed.
 std::size_t PendingRequests::end_of(std::size_t begin) const {
@@ -202,7 +232,8 @@ void PendingRequests::write_request(const EngineRequest& it, TraceBuilder& build
   if (it.has_failed) builder.note(EventKind::kFails);
   switch (it.kind) {
     case Request::kAllocate: {
-      const BlockNumber number = builder.add_block(it.bytes, it.cost);
+      // A program may ask for more than there can be, and not get it.
+      const BlockNumber number = builder.add_block(std::min(it.bytes, kMostBytes), it.cost);
       if (it.has_failed) return builder.free(number);
       blocks_.insert_or_assign(it.block, number);
       return;
@@ -217,7 +248,7 @@ void PendingRequests::write_request(const EngineRequest& it, TraceBuilder& build
       blocks_.erase(it.block);
       return;
     case Request::kForeignSource: {
-      const StorageNumber number = builder.add_foreign(it.bytes);
+      const StorageNumber number = builder.add_foreign(std::min(it.bytes, kMostBytes));
       if (it.has_failed) return builder.release(number);
       storages_.insert_or_assign(it.storage, number);
       return;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <thread>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -26,8 +27,9 @@ struct PendingRequest {
 
   Kind kind = Kind::kRequest;
   EngineRequest request;  // of kRequest; of the others what they have of it
-  std::uint64_t owner =
-      0;  // the call that the thread was in the middle of; of a begin and an end: itself
+  // The call that memory is for; of a begin and an end: itself.
+  std::uint64_t owner = 0;
+  std::thread::id thread = std::this_thread::get_id();
   std::vector<StorageId> reads{};
   std::vector<Write> writes{};
   std::vector<Output> outputs{};
@@ -45,6 +47,7 @@ class PendingRequests {
   void write(TraceBuilder& builder);
 
  private:
+  void find_owners();
   [[nodiscard]] std::size_t end_of(std::size_t begin) const;
   [[nodiscard]] bool is_in_one_piece(std::size_t begin, std::size_t end) const;
   [[nodiscard]] std::vector<MemoryStep> memory_between(std::size_t begin, std::size_t end) const;

@@ -139,6 +139,7 @@ struct RecordedWith {
   double most_slowdown = 0;
   NameNumber policy = kNoName;
   bool has_decisions = false;  // all of them
+  bool is_late = false;        // the budget was in use before: nobody knows what for
   friend bool operator==(const RecordedWith&, const RecordedWith&) = default;
 };
 

@@ -136,10 +136,11 @@ class Reader {
     with.small_limit = parse_whole(words.next("limit"), "the limit");
     with.most_slowdown = parse_decimal(words.next("slowdown"), "the slowdown");
     with.policy = parse_name(words.next("policy"));
-    if (!words.is_done()) {
+    while (!words.is_done()) {
       const std::string_view word = words.next("word");
-      if (word != "decisions") throw TraceError("unknown word in a recording: " + shown(word));
-      with.has_decisions = true;
+      const bool is_known = word == "decisions" || word == "late";
+      if (!is_known) throw TraceError("unknown word in a recording: " + shown(word));
+      (word == "late" ? with.is_late : with.has_decisions) = true;
     }
     builder_.set_recorded_with(with);
   }

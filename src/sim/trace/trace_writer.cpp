@@ -89,7 +89,9 @@ class Writer {
     number(with->small_limit);
     number(with->most_slowdown);
     number(index_of(with->policy));
-    text_ += with->has_decisions ? " decisions\n" : "\n";
+    if (with->has_decisions) text_ += " decisions";
+    if (with->is_late) text_ += " late";
+    text_ += '\n';
   }
 
   // Names are written before they are first used, in the order of their numbers.

@@ -14,7 +14,8 @@ DOCUMENT = Path(__file__).resolve().parents[3] / "docs/api.md"
 SNIPPETS = re.findall(r"^```python\n(.*?)^```$", DOCUMENT.read_text(), re.MULTILINE | re.DOTALL)
 
 
-def test_snippets_run(tmp_path, capsys):
+def test_snippets_run(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # some of them write files
     assert len(SNIPPETS) >= 8
     names = {}
     for number, snippet in enumerate(SNIPPETS):
