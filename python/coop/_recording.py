@@ -29,7 +29,8 @@ class record:  # noqa: N801
         whether the simulator does the same.
 
     Inside a budget, that one is recorded; otherwise there is one for as long, of nearly all the
-    memory that there is. Everything that is there when it begins counts as having come from outside.
+    memory that there is. Everything that is there when it begins counts as having come from
+    outside.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, decisions: bool = False) -> None:
