@@ -88,6 +88,11 @@ c10::DataPtr Session::allocate(std::size_t bytes) {
   return {data, data, &free_raw_memory, c10::Device(c10::kCPU)};
 }
 
+void Session::take_light_calls(bool takes_them) {
+  const bool binds = engine_.eviction_stats().searches > 0;
+  takes_light_calls_ = takes_them && small_limit_ > 0 && !options_.audit && !binds;
+}
+
 double Session::cost_of(std::uint64_t kind, double measured) {
   const std::scoped_lock lock(mutex_);
   return costs_.observe(kind, measured);

@@ -128,9 +128,7 @@ class Session : public std::enable_shared_from_this<Session> {
     return takes_light_calls_.load(std::memory_order_relaxed);
   }
   // While something is recorded there are none: the engine hears of every operator.
-  void take_light_calls(bool takes_them) {
-    takes_light_calls_ = takes_them && small_limit_ > 0 && !options_.audit;
-  }
+  void take_light_calls(bool takes_them);
   // It is dead, and no operator runs with it.
   void release(StorageRecord* record) noexcept;
   // Kept from now on, not made again.

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <array>
-#include <vector>
 
+#include "sim/trace/call_reader.hpp"
 #include "sim/trace/lines.hpp"
 #include "sim/trace/text_file.hpp"
 #include "sim/trace/trace_builder.hpp"
@@ -12,19 +12,6 @@ namespace coop::sim {
 namespace {
 
 constexpr std::string_view kHeader = "coop-trace ";
-
-StorageNumber parse_storage(std::string_view word) {
-  return StorageNumber{parse_whole<std::uint32_t>(word, "the storage")};
-}
-NameNumber parse_name(std::string_view word) {
-  return NameNumber{parse_whole<std::uint32_t>(word, "the name")};
-}
-BlockNumber parse_block(std::string_view word) {
-  return BlockNumber{parse_whole<std::uint32_t>(word, "the block")};
-}
-RunNumber parse_run(std::string_view word) {
-  return RunNumber{parse_whole<std::uint32_t>(word, "the run")};
-}
 
 class Reader {
  public:
@@ -57,6 +44,7 @@ class Reader {
                        " of the format is not known; there are 1 and 2");
     }
     is_version_2_ = version == "2";
+    if (is_version_2_) calls_.allow_version_2();
     has_header_ = true;
   }
 
@@ -156,29 +144,20 @@ class Reader {
     if (builder_.name(text) != expected) throw TraceError("duplicate name " + shown(text));
   }
 
-  // Numbers are written out for the reader's sake; they must be the ones that come next.
-  void expect_storage(StorageNumber number, std::size_t ahead) const {
-    const std::size_t expected = index_of(builder_.next_storage()) + ahead;
-    if (index_of(number) != expected) {
-      throw TraceError("new storage " + std::to_string(index_of(number)) +
-                       " where the next one is " + std::to_string(expected));
-    }
-  }
-
   void read_source(Words& words) {
-    expect_storage(parse_storage(words.next("storage")), 0);
+    expect_storage(builder_, parse_storage(words.next("storage")), 0);
     const Bytes bytes = parse_whole(words.next("size"), "the size");
     const NameNumber name = words.is_done() ? kNoName : parse_name(words.next("name"));
     builder_.add_source(bytes, name);
   }
   void read_foreign(Words& words) {
-    expect_storage(parse_storage(words.next("storage")), 0);
+    expect_storage(builder_, parse_storage(words.next("storage")), 0);
     const Bytes bytes = parse_whole(words.next("size"), "the size");
     const NameNumber name = words.is_done() ? kNoName : parse_name(words.next("name"));
     builder_.add_foreign(bytes, name);
   }
   void read_adopt(Words& words) {
-    expect_storage(parse_storage(words.next("storage")), 0);
+    expect_storage(builder_, parse_storage(words.next("storage")), 0);
     const Bytes bytes = parse_whole(words.next("size"), "the size");
     const BlockNumber block = parse_block(words.next("block"));
     const NameNumber name = words.is_done() ? kNoName : parse_name(words.next("name"));
@@ -195,8 +174,8 @@ class Reader {
   }
 
   void read_call(Words& words) {
-    const NewCall call = read_what_it_does(words, read_who(words));
-    if (is_run_only_) throw TraceError("a storage in a block, and not of a run");
+    const NewCall call = calls_.read_uses(words, CallReader::read_who(words));
+    if (calls_.is_of_run()) throw TraceError("a storage in a block, and not of a run");
     builder_.add_call(call);
   }
   void read_begin(Words& words) {
@@ -205,131 +184,22 @@ class Reader {
       throw TraceError("new run " + std::to_string(index_of(run)) + " where the next one is " +
                        std::to_string(index_of(builder_.next_run())));
     }
-    const NewCall call = read_what_it_does(words, {});
-    const bool has_more = !outputs_.empty() || !memory_.empty() || call.workspace_bytes > 0 ||
-                          call.expected_ns != 0 || call.is_random || !call.is_replayable;
+    const NewCall call = calls_.read_uses(words, {});
+    const bool has_more = !call.outputs.empty() || !call.memory.empty() ||
+                          call.workspace_bytes > 0 || call.expected_ns != 0 || call.is_random ||
+                          !call.is_replayable;
     if (has_more) throw TraceError("more than what it reads and writes, where a run begins");
     builder_.begin(call.reads, call.writes);
   }
   void read_finish(Words& words) {
     const RunNumber run = parse_run(words.next("run"));
-    const NewCall call = read_what_it_does(words, read_who(words));
-    const bool has_uses = !reads_.empty() || !writes_.empty();
+    const NewCall call = calls_.read_uses(words, CallReader::read_who(words));
+    const bool has_uses = !call.reads.empty() || !call.writes.empty();
     if (has_uses) throw TraceError("what it reads and writes, where a run ends");
     if (call.workspace_bytes > 0 || call.expected_ns != 0) {
       throw TraceError("a workspace or an expected cost, where a run ends");
     }
     builder_.finish_run(run, call);
-  }
-
-  static NewCall read_who(Words& words) {
-    NewCall call;
-    call.op = parse_name(words.next("operator"));
-    call.module = parse_name(words.next("module"));
-    call.cost_ns = parse_decimal(words.next("cost"), "the cost");
-    return call;
-  }
-
-  NewCall read_what_it_does(Words& words, NewCall call) {
-    reads_.clear();
-    writes_.clear();
-    outputs_.clear();
-    memory_.clear();
-    is_run_only_ = false;
-    List list = List::kNone;
-    while (!words.is_done()) {
-      const std::string_view word = words.next("word");
-      const bool is_number = word[0] >= '0' && word[0] <= '9';
-      if (is_number) {
-        read_member(list, word);
-      } else if (list == List::kMemory && (word[0] == '=' || word[0] == '+' || word[0] == '-')) {
-        read_memory(word);
-      } else {
-        list = read_keyword(word, words, call);
-      }
-    }
-    call.reads = reads_;
-    call.writes = writes_;
-    call.outputs = outputs_;
-    call.memory = memory_;
-    return call;
-  }
-
-  // What a number in a call belongs to: the last of these words before it.
-  enum class List : std::uint8_t {
-    kNone,
-    kReads,
-    kChanges,
-    kOverwrites,
-    kMakes,
-    kMakesSource,
-    kMemory
-  };
-
-  List read_keyword(std::string_view word, Words& words, NewCall& call) {
-    if (word == "reads") return List::kReads;
-    if (word == "changes") return List::kChanges;
-    if (word == "overwrites") return List::kOverwrites;
-    if (word == "makes") return List::kMakes;
-    if (word == "makes-source") return List::kMakesSource;
-    if (word == "memory" && is_version_2_) return List::kMemory;
-    if (word == "expects" && is_version_2_) {
-      call.expected_ns = parse_decimal(words.next("cost"), "the cost");
-    } else if (word == "workspace") {
-      if (call.workspace_bytes > 0) throw TraceError("two workspaces for one call");
-      call.workspace_bytes = parse_whole(words.next("size"), "the workspace");
-    } else if (word == "random") {
-      call.is_random = true;
-    } else if (word == "once") {
-      call.is_replayable = false;
-    } else {
-      throw TraceError("unknown word in a call: " + shown(word));
-    }
-    return List::kNone;
-  }
-
-  void read_member(List list, std::string_view word) {
-    switch (list) {
-      case List::kReads:
-        reads_.push_back(parse_storage(word));
-        break;
-      case List::kChanges:
-      case List::kOverwrites:
-        writes_.push_back({.storage = parse_storage(word), .reads_old = list == List::kChanges});
-        break;
-      case List::kMakes:
-      case List::kMakesSource:
-        read_output(word, list == List::kMakesSource);
-        break;
-      case List::kMemory:
-      case List::kNone:
-        throw TraceError("a number that belongs to nothing: " + shown(word));
-    }
-  }
-
-  // =output, +bytes, or -number
-  void read_memory(std::string_view word) {
-    const auto kind = word[0] == '='   ? MemoryStep::Kind::kOutput
-                      : word[0] == '+' ? MemoryStep::Kind::kTake
-                                       : MemoryStep::Kind::kGive;
-    memory_.push_back({.kind = kind, .value = parse_whole(word.substr(1), "the memory")});
-  }
-
-  // storage:bytes, or storage:bytes:name; of a run with @block behind it
-  void read_output(std::string_view word, bool is_source) {
-    NewStorage output{.is_source = is_source};
-    if (const std::size_t at = word.find('@'); is_version_2_ && at != std::string_view::npos) {
-      output.block = parse_block(word.substr(at + 1));
-      is_run_only_ = true;
-      word = word.substr(0, at);
-    }
-    const std::size_t first = word.find(':');
-    if (first == std::string_view::npos) throw TraceError("no size for output " + shown(word));
-    const std::size_t second = word.find(':', first + 1);
-    expect_storage(parse_storage(word.substr(0, first)), outputs_.size());
-    output.bytes = parse_whole(word.substr(first + 1, second - first - 1), "the size");
-    if (second != std::string_view::npos) output.name = parse_name(word.substr(second + 1));
-    outputs_.push_back(output);
   }
 
   void read_end(Words& words) {
@@ -345,12 +215,7 @@ class Reader {
   bool has_header_ = false;
   bool has_end_ = false;
   bool is_version_2_ = false;
-  // Of the call that is being read.
-  std::vector<StorageNumber> reads_;
-  std::vector<TraceWrite> writes_;
-  std::vector<NewStorage> outputs_;
-  std::vector<MemoryStep> memory_;
-  bool is_run_only_ = false;  // it has a word that only runs have
+  CallReader calls_{builder_};
 };
 
 }  // namespace
