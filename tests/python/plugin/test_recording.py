@@ -125,15 +125,18 @@ def test_whole_programs(coop_sim, tmp_path, name):
     assert decided_alike(coop_sim, path)["evictions"] > 0
 
 
-def test_a_planned_step(coop_sim, tmp_path):
+def test_planned_steps(coop_sim, tmp_path):
     """Steps that repeat are foretold: what the plan drops and keeps is the same, too."""
     path = tmp_path / "step.coop"
-    with _plugin.budget(int(4.2 * MIB), small_limit=4096):
-        with coop.record(path, decisions=True) as recording:
-            train(Training(deep_mlp, (512, 64), sgd, steps=12), recording)
-        stats = _plugin.stats()
-    assert stats["planned_calls"] > 0
-    assert decided_alike(coop_sim, path)["recomputed_calls"] == stats["replays"]
+    planned = 0
+    for mebibytes in (4.4, 4.2, 4.0):  # costs are measured: not every run has a plan
+        with _plugin.budget(int(mebibytes * MIB), small_limit=4096):
+            with coop.record(path, decisions=True) as recording:
+                train(Training(deep_mlp, (512, 64), sgd, steps=12), recording)
+            stats = _plugin.stats()
+        assert decided_alike(coop_sim, path)["recomputed_calls"] == stats["replays"]
+        planned += stats["planned_calls"]
+    assert planned > 0
 
 
 def test_stress(coop_sim, tmp_path):
