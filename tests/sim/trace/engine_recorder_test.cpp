@@ -220,6 +220,24 @@ TEST_F(Recording, AnOperatorDuringWhichSomethingElseHappensIsARun) {
             "release 1\n");
 }
 
+// Its memory was taken for that of the side effect, and was not there when it ran again.
+TEST_F(Recording, MemoryIsForTheOperatorAndNotForItsSideEffect) {
+  begin();
+  const StorageId base = source(1);
+  const Write write{.storage = base};
+  RunningCall call = engine_.begin_call({}, {});
+  RunningCall side_effect = engine_.begin_call({}, {&write, 1});
+  const BlockId workspace = block(2, 5);
+  const BlockId output = block(1, 5);
+  engine_.free(workspace);
+  end(call, output, 1);
+  engine_.end_call(side_effect, {});
+  const std::string text = end();
+  EXPECT_NE(text.find("finish 0 2 3 10 makes 1:512@2 memory +1024 =0 -0 random\n"),
+            std::string::npos)
+      << text;
+}
+
 TEST_F(Recording, WhatFailsIsWrittenDownAndUndone) {
   begin();
   const StorageId base = source(8);
