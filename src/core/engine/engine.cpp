@@ -9,6 +9,7 @@
 #include "core/base/errors.hpp"
 #include "core/engine/entry.hpp"
 #include "core/engine/replay.hpp"
+#include "core/engine/told.hpp"
 
 namespace coop {
 
@@ -240,6 +241,7 @@ void Engine::make_room(RunningCall& call, Bytes bytes) {
   entry.refuse_inside_replay();
   entry.wait_for_replay();
   if (!call.writes.empty()) throw InvalidArgument("an operator that writes cannot begin anew");
+  Told told(*this, {.kind = EngineRequest::Kind::kMakeRoom, .bytes = bytes, .call = call.number});
   std::vector<ValueId> inputs;
   for (const Graph::Input& input : call.inputs) inputs.push_back(input.value);
   for (const BlockId block : call.pins) pool_.unpin(block);
@@ -253,6 +255,7 @@ void Engine::make_room(RunningCall& call, Bytes bytes) {
     throw;
   }
   pin_again();
+  told.is_done();
 }
 
 void Engine::finish(RunningCall& call) noexcept {

@@ -23,6 +23,7 @@ struct EngineRequest {
     kFree,           // block
     kSource,         // storage, token, bytes, block
     kForeignSource,  // storage, token, bytes
+    kMakeRoom,       // call, bytes
     kAbort,          // call
     // storage:
     kRelease,

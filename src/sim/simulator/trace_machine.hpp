@@ -61,6 +61,8 @@ class TraceMachine {
         return adopt(event.storage());
       case EventKind::kBegin:
         return begin_run(event.run());
+      case EventKind::kRoom:
+        return make_room(trace_.block(event.block()));
       case EventKind::kFinish:
         return finish_run(event.call());
       case EventKind::kAbort:
@@ -196,6 +198,10 @@ class TraceMachine {
   void begin_run(RunNumber number) {
     const TraceRun run = trace_.run(number);
     running_.emplace(index_of(number), begin(run.reads, run.writes));
+  }
+  void make_room(const TraceBlock& room) {
+    const auto found = running_.find(index_of(room.room_for));
+    if (found != running_.end()) engine_.make_room(found->second, room.bytes);
   }
   void finish_run(CallNumber number) {
     const TraceCall call = trace_.call(number);

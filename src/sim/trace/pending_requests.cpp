@@ -112,7 +112,11 @@ std::vector<MemoryStep> PendingRequests::memory_between(std::size_t begin, std::
   for (std::size_t i = begin + 1; i < end; ++i) {
     const PendingRequest& it = requests_[i];
     if (it.owner != requests_[begin].owner || it.request.has_failed) continue;
-    if (is_request(it, Request::kAllocate)) {
+    if (is_request(it, Request::kMakeRoom)) {  // it begins anew
+      steps.clear();
+      taken.clear();
+      count = 0;
+    } else if (is_request(it, Request::kAllocate)) {
       const auto output = std::find_if(outputs.begin(), outputs.end(), [&](const auto& each) {
         return each.block == it.request.block;
       });
@@ -229,7 +233,8 @@ void PendingRequests::write(const PendingRequest& it, TraceBuilder& builder) {
 void PendingRequests::write_request(const EngineRequest& it, TraceBuilder& builder) {
   const auto block = [&] { return blocks_.at(it.block); };
   const auto storage = [&] { return storages_.at(it.storage); };
-  if (it.has_failed) builder.note(EventKind::kFails);
+  const bool is_late = it.kind == Request::kMakeRoom && !runs_.contains(it.call);
+  if (it.has_failed && !is_late) builder.note(EventKind::kFails);
   switch (it.kind) {
     case Request::kAllocate: {
       // A program may ask for more than there can be, and not get it.
@@ -253,6 +258,11 @@ void PendingRequests::write_request(const EngineRequest& it, TraceBuilder& build
       storages_.insert_or_assign(it.storage, number);
       return;
     }
+    case Request::kMakeRoom:
+      if (const auto run = runs_.find(it.call); run != runs_.end()) {
+        builder.room(run->second.number, std::min(it.bytes, kMostBytes));
+      }
+      return;
     case Request::kAbort:
       if (const auto run = runs_.find(it.call); run != runs_.end()) {
         builder.abort(run->second.number);

@@ -72,6 +72,7 @@ enum class EventKind : std::uint8_t {
   kFree,      // ... and given back, ...
   kAdopt,     // ... or becomes that of a storage whose contents come from outside
   kBegin,     // an operator begins during which something else happens: a run, ...
+  kRoom,      // ... for which what it reads is moved aside, so that it can be begun anew, ...
   kFinish,    // ... which ends: a call, ...
   kAbort,     // ... or fails
   kKeep,      // a storage stays where it is for good, as it is
@@ -117,6 +118,7 @@ struct TraceBlock {
   Bytes bytes = 0;
   double cost_ns = 0;                     // what it is for was expected to take
   StorageNumber adopted_by = kNoStorage;  // if it became that of a storage from outside
+  RunNumber room_for = kNoRun;            // it was never taken: there must be room for it
   friend bool operator==(const TraceBlock&, const TraceBlock&) = default;
 };
 

@@ -14,6 +14,7 @@ bool can_fail(EventKind kind) {
     case EventKind::kForeign:
     case EventKind::kBlock:
     case EventKind::kBegin:
+    case EventKind::kRoom:
     case EventKind::kKeep:
     case EventKind::kSettle:
     case EventKind::kBring:

@@ -67,6 +67,8 @@ class TraceBuilder {
   void free(BlockNumber block);
   StorageNumber adopt(Bytes bytes, BlockNumber block, NameNumber name = kNoName);
   RunNumber begin(std::span<const StorageNumber> reads, std::span<const TraceWrite> writes);
+  // Of one that writes nothing.
+  BlockNumber room(RunNumber run, Bytes bytes);
   // Like add_call.
   StorageNumber finish_run(RunNumber run, const NewCall& call);
   void abort(RunNumber run);

@@ -129,6 +129,24 @@ void TraceBuilder::check_run(RunNumber run) const {
   }
 }
 
+BlockNumber TraceBuilder::room(RunNumber run, Bytes bytes) {
+  const bool is_open =
+      index_of(run) < run_states_.size() && run_states_[index_of(run)] == RunState::kOpen;
+  if (!is_open) throw TraceError("makes room for " + describe(run) + ", which does not run");
+  if (!trace_.runs_[index_of(run)].writes.empty()) {
+    throw TraceError("makes room for " + describe(run) + ", which writes and cannot begin anew");
+  }
+  const NewStorage as_storage{.bytes = bytes};
+  check_new_storages({&as_storage, 1});
+  make_room(trace_.blocks_, 1);
+  make_room(block_states_, 1);
+  const BlockNumber number = next_block();
+  add_event(EventKind::kRoom, index_of(number));
+  trace_.blocks_.push_back({.bytes = bytes, .room_for = run});
+  block_states_.push_back(BlockState::kGone);
+  return number;
+}
+
 void TraceBuilder::end_run(RunNumber run) {
   use(run, -1);
   run_states_[index_of(run)] = RunState::kEnded;

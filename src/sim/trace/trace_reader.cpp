@@ -57,7 +57,7 @@ class Reader {
   static constexpr auto kOf2 = true;
 
   void read_instruction(std::string_view line) {
-    static constexpr std::array<Instruction, 25> kInstructions{{
+    static constexpr std::array<Instruction, 26> kInstructions{{
         {"call", kOf1, &Reader::read_call},
         {"release", kOf1, &Reader::read_about<&TraceBuilder::release>},
         {"name", kOf1, &Reader::read_name},
@@ -74,6 +74,7 @@ class Reader {
         {"free", kOf2, &Reader::read_free},
         {"settle", kOf2, &Reader::read_about<&TraceBuilder::settle>},
         {"begin", kOf2, &Reader::read_begin},
+        {"room", kOf2, &Reader::read_room},
         {"finish", kOf2, &Reader::read_finish},
         {"abort", kOf2, &Reader::read_abort},
         {"foreign", kOf2, &Reader::read_foreign},
@@ -163,12 +164,19 @@ class Reader {
     const NameNumber name = words.is_done() ? kNoName : parse_name(words.next("name"));
     builder_.adopt(bytes, block, name);
   }
-  void read_block(Words& words) {
+  void expect_new_block(Words& words) {
     const BlockNumber block = parse_block(words.next("block"));
-    if (block != builder_.next_block()) {
-      throw TraceError("new block " + std::to_string(index_of(block)) + " where the next one is " +
-                       std::to_string(index_of(builder_.next_block())));
-    }
+    if (block == builder_.next_block()) return;
+    throw TraceError("new block " + std::to_string(index_of(block)) + " where the next one is " +
+                     std::to_string(index_of(builder_.next_block())));
+  }
+  void read_room(Words& words) {
+    expect_new_block(words);
+    const Bytes bytes = parse_whole(words.next("size"), "the size");
+    builder_.room(parse_run(words.next("run")), bytes);
+  }
+  void read_block(Words& words) {
+    expect_new_block(words);
     const Bytes bytes = parse_whole(words.next("size"), "the size");
     builder_.add_block(bytes, parse_decimal(words.next("cost"), "the cost"));
   }

@@ -52,6 +52,8 @@ class Writer {
         return write_source(event.storage(), "adopt");
       case EventKind::kBegin:
         return write_begin(event.run());
+      case EventKind::kRoom:
+        return write_room(event.block());
       case EventKind::kFinish:
         return write_call(trace_.call(event.call()));
       case EventKind::kAbort:
@@ -120,6 +122,14 @@ class Writer {
     number(trace_.storage(storage).bytes);
     if (block != kNoBlock) number(index_of(block));
     if (name != kNoName) number(index_of(name));
+    text_ += '\n';
+  }
+
+  void write_room(BlockNumber block) {
+    text_ += "room";
+    number(index_of(block));
+    number(trace_.block(block).bytes);
+    number(index_of(trace_.block(block).room_for));
     text_ += '\n';
   }
 

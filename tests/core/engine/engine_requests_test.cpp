@@ -21,8 +21,8 @@ using Kind = EngineRequest::Kind;
 class Told final : public RequestObserver {
  public:
   void on_request(const EngineRequest& request) noexcept override {
-    constexpr std::array<const char*, 12> kNames{
-        "allocate",    "free", "source", "foreign",       "abort",     "release",
+    constexpr std::array<const char*, 13> kNames{
+        "allocate",    "free", "source", "foreign",       "make room", "abort",  "release",
         "end lineage", "keep", "export", "make resident", "evict all", "compact"};
     std::string text = kNames[static_cast<std::size_t>(request.kind)];
     if (request.kind == Kind::kAllocate) text += " " + std::to_string(request.bytes);
@@ -114,6 +114,16 @@ TEST_F(EngineRequests, ThatFailAreToldAsSuch) {
   EXPECT_EQ(told_.take(),
             (Texts{"allocate 3584 failed", "foreign failed", "allocate 3072",
                    "make resident failed", "begin 1 0 failed", "export failed", "free"}));
+}
+
+TEST_F(EngineRequests, RoomBesideWhatAnOperatorReads) {
+  const StorageId base = source(1);
+  told_.take();
+  RunningCall call = engine_.begin_call({&base, 1}, {});
+  engine_.make_room(call, 1024);
+  EXPECT_THROW(engine_.make_room(call, Bytes{1} << 40U), OutOfMemory);
+  engine_.abort_call(call);
+  EXPECT_EQ(told_.take(), (Texts{"begin 1 0", "make room", "make room failed", "abort"}));
 }
 
 TEST_F(EngineRequests, WhatAReplayAllocatesIsNotTold) {

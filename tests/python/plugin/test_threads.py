@@ -13,6 +13,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: make setup")
 
+import coop  # noqa: E402
 from coop import _plugin  # noqa: E402
 
 MIB = 1 << 20
@@ -201,17 +202,30 @@ def test_what_changed_out_of_sight_is_an_error_and_no_number(older_thread, is_ol
         assert not y.any()
 
 
-def test_what_was_written_out_of_sight_is_not_lost_without_a_word(older_thread):
+def test_what_was_written_out_of_sight_is_kept(older_thread):
+    with pytest.warns(coop.UnseenWriteWarning), _plugin.budget(20 * MIB):
+        x = torch.zeros(MIB)
+        y = x.neg()  # an operator is named once in a process
+        z = x * 3
+        run_on(older_thread, lambda: y.add_(1))
+        with pytest.raises(torch.OutOfMemoryError):
+            [torch.ones(MIB) for _ in range(4)]
+        assert torch.ops.coop.is_resident(y)
+        assert y.sum().item() == MIB
+    assert not z.any()
+    assert y.sum().item() == MIB
+
+
+def test_what_was_made_from_it_before_is_not_lost_without_a_word(older_thread):
     with pytest.raises(RuntimeError, match=LOST), _plugin.budget(20 * MIB):
         x = torch.zeros(MIB)
         y = x * 2
-        z = x * 3
-        run_on(older_thread, lambda: y.add_(1))
+        run_on(older_thread, lambda: x.add_(1))
         others = [torch.ones(MIB) for _ in range(3)]
         assert not torch.ops.coop.is_resident(y)
         del others
         with pytest.raises(RuntimeError, match=LOST):
             y.sum()
-    assert not z.any()  # the others have come along
+    assert x.sum().item() == MIB
     with pytest.raises(RuntimeError, match="coop has evicted"):
         y.sum()

@@ -35,9 +35,10 @@ constexpr const char* kExample =
     "block 1 1073741824 0\n"
     "free 1\n"
     "begin 1 reads 3\n"
-    "block 2 512 7.5\n"
+    "room 2 1024 1\n"
+    "block 3 512 7.5\n"
     "name 5 mine::op\n"
-    "finish 1 5 0 12 makes-source 5:500@2 memory =0 random\n"
+    "finish 1 5 0 12 makes-source 5:500@3 memory =0 random\n"
     "begin 2 overwrites 5\n"
     "abort 2\n"
     "keep 1\n"
@@ -47,7 +48,7 @@ constexpr const char* kExample =
     "evict-all\n"
     "bring 3\n"
     "compact\n"
-    "end 24\n";
+    "end 25\n";
 
 std::string complaint_about(const std::string& text) {
   try {
@@ -62,7 +63,7 @@ TEST(RecordedTrace, ExampleReadsBackAsItWas) {
   const Trace trace = parse_trace(kExample, "example");
   EXPECT_EQ(trace.call_count(), 4U);
   EXPECT_EQ(trace.run_count(), 3U);
-  EXPECT_EQ(trace.block_count(), 3U);
+  EXPECT_EQ(trace.block_count(), 4U);
   EXPECT_EQ(format_trace(trace), kExample);
 }
 
@@ -101,8 +102,8 @@ TEST(RecordedTrace, EveryCutAndEveryMissingLineIsNoticed) {
 TEST(RecordedTrace, TheFirstVersionHasNoneOfIt) {
   for (const char* line :
        {"recorded 1 1 1 1", "foreign 0 5", "block 0 5 0", "free 0", "adopt 0 5 0", "begin 0",
-        "finish 0 1 0 1", "abort 0", "keep 0", "settle 0", "bring 0", "evict-all", "compact",
-        "fails", "evicted past", "again 0"}) {
+        "room 0 5 0", "finish 0 1 0 1", "abort 0", "keep 0", "settle 0", "bring 0", "evict-all",
+        "compact", "fails", "evicted past", "again 0"}) {
     const std::string text = std::string("coop-trace 1\nname 1 a\n") + line + "\nend 1\n";
     EXPECT_NE(complaint_about(text).find("some.trace:3: unknown instruction"), std::string::npos)
         << line << ": " << complaint_about(text);
@@ -137,6 +138,9 @@ TEST(RecordedTrace, BrokenLinesAreNamed) {
       {"begin 0 makes 1:5\n", "more than what it reads and writes"},
       {"begin 0 random\n", "more than what it reads and writes"},
       {"begin 0 changes 0 overwrites 0\n", "writes storage 0 twice"},
+      {"room 0 5 0\n", "makes room for run 0, which does not run"},
+      {"begin 0 changes 0\nroom 0 5 0\n", "run 0, which writes and cannot begin anew"},
+      {"begin 0 reads 0\nroom 1 5 0\n", "new block 1 where the next one is 0"},
       {"abort 0\n", "ends run 0, which does not exist"},
       {"begin 0\nabort 0\nabort 0\n", "ends run 0, which has ended"},
       {"begin 0\nabort 0\nfinish 0 1 0 1\n", "ends run 0, which has ended"},
