@@ -11,13 +11,11 @@
 // | the key Python comes after ours: what Python    | it comes before ours (`kIsPythonBelowUs`    |
 // | code calls is seen on a second key              | in dispatch_key.hpp)                        |
 //
-// | up to 2.14                                      | from 2.15 on                                |
+// | up to 2.13                                      | from 2.14 on                                |
 // |-------------------------------------------------|---------------------------------------------|
 // | `quantile` sorts                                | it picks few elements by itself, out of     |
 // |                                                 | memory that it reads without an operator    |
 // |                                                 | (`kQuantilesArePicked`)                     |
-// | `x[i] = y` of a y without dimensions copies     | it compares their addresses first           |
-// |                                                 | (`_raw_access.py`, on every version)        |
 //
 // From 2.13 on a storage can have a hook that is called before it is written (`set_materializer`). It is of no
 // use to us: those who only read do not call it, and must be refused by the flag, which comes before the hook.
@@ -37,7 +35,7 @@
 
 namespace coop::plugin {
 
-inline constexpr bool kQuantilesArePicked = TORCH_VERSION_MINOR >= 15;
+inline constexpr bool kQuantilesArePicked = TORCH_VERSION_MINOR >= 14;
 
 // "2.11 to 2.15"
 std::string supported_torch();
