@@ -75,10 +75,11 @@ stage_lint() {
 }
 stage_python() {
   scripts/build.sh release --target coop-plugin coop-foreign  # nothing to do after the stage release
-  .venv/bin/python -m pytest | tee "$logs/python.log"
+  scripts/pytest.sh .venv/bin/python | tee "$logs/python.log"
 }
 
-# The tests read the scale: a slice is op_db in float32, ten programs, and all that is quick.
+# The tests read the scale: a slice is op_db in float32 and ten programs. Beside those, what PyTorch's versions
+# have differed in.
 stage_torch() {
   COOP_TEST_SCALE=${COOP_TEST_SCALE:-slice} scripts/torch.sh "$TORCH" | tee "$logs/torch.log"
 }
@@ -117,10 +118,11 @@ minutes() {
   printf '%d.%d min' $((tenths / 10)) $((tenths % 10))
 }
 
-# How many tests a stage passed, from the closing line of ctest or pytest.
+# How many tests a stage passed, from the closing lines of ctest and pytest.
 tests_in() {
   [[ -e $logs/$1.log ]] || return 0
-  sed -nE 's/^100% tests passed.* out of ([0-9]+)$/\1/p; s/^.* ([0-9]+) passed.*$/\1/p' "$logs/$1.log"
+  sed -nE 's/^100% tests passed.* out of ([0-9]+)$/\1/p; s/^=.* ([0-9]+) passed.*$/\1/p' "$logs/$1.log" |
+    awk '{ sum += $1 } END { print sum }'
 }
 
 row() { printf '| %-8s | %9s | %6s |\n' "$@"; }

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # The plugin's tests with another PyTorch than .venv's: installs it, builds the plugin for it, runs them.
 #
-#   scripts/torch.sh <version> [<argument of pytest>...]
+#   scripts/torch.sh <version> [<test or argument of pytest>...]
+#
+# Of a slice (COOP_TEST_SCALE=slice) it runs what versions have differed in, not all tests of the plugin.
 source "$(dirname "$0")/common.sh"
 
-version=${1:?usage: scripts/torch.sh <version> [<argument of pytest>...]}
+version=${1:?usage: scripts/torch.sh <version> [<test or argument of pytest>...]}
 shift
-tests=("$@")
-(($#)) || tests=(tests/python/plugin)
 
 scripts/setup.sh torch "$version"
 python=$PWD/.venv-torch-$version/bin/python
@@ -19,4 +19,11 @@ cmake --preset plugin -B "$build" -D COOP_PYTHON="$python" >"$log" 2>&1 ||
   { cat "$log"; die "the plugin cannot be built for PyTorch $version"; }
 cmake --build "$build" --parallel "$jobs" --target coop-plugin coop-foreign
 
-COOP_PLUGIN=$PWD/$build/src/libcoop_plugin.so "$python" -m pytest "${tests[@]}"
+export COOP_PLUGIN=$PWD/$build/src/libcoop_plugin.so
+if (($#)); then exec "$python" -m pytest "$@"; fi
+tests=(tests/python/plugin)
+if [[ ${COOP_TEST_SCALE:-} == slice ]]; then
+  tests=(tests/python/plugin/test_{budget_scope,compiled,foreign_code,light_calls,memory}.py
+    tests/python/plugin/test_{past_the_dispatcher,raw_access,strange_tensors,taint,threads,versions}.py)
+fi
+scripts/pytest.sh "$python" "${tests[@]}"
