@@ -61,6 +61,16 @@ Bytes bytes_before(const sim::Trace& trace, std::uint32_t storage) {
   return block == sim::kNoBlock ? 0 : trace.block(block).bytes;
 }
 
+void add_storages(AtPeak& peak, const sim::Trace& trace, const std::vector<bool>& is_alive,
+                  const std::vector<bool>& is_released) {
+  for (std::size_t i = 0; i < is_alive.size(); ++i) {
+    if (!is_alive[i]) continue;
+    const sim::TraceStorage& storage = trace.storages()[i];
+    const Kind outside = is_released[i] ? Kind::kFromOutside : Kind::kForGood;
+    peak.of(storage.is_output ? Kind::kComputed : outside) += storage.bytes;
+  }
+}
+
 AtPeak look_at_peak(const LoadedTrace& loaded) {
   const sim::Trace& trace = loaded.trace;
   std::vector<bool> is_released(trace.storages().size());
@@ -91,12 +101,7 @@ AtPeak look_at_peak(const LoadedTrace& loaded) {
       }
     }
   }
-  for (std::size_t i = 0; i < is_alive.size(); ++i) {
-    if (!is_alive[i]) continue;
-    const sim::TraceStorage& storage = trace.storages()[i];
-    const Kind outside = is_released[i] ? Kind::kFromOutside : Kind::kForGood;
-    peak.of(storage.is_output ? Kind::kComputed : outside) += storage.bytes;
-  }
+  add_storages(peak, trace, is_alive, is_released);
   return peak;
 }
 

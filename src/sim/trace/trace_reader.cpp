@@ -100,13 +100,13 @@ class Reader {
     words.end();
   }
 
-  template <void (TraceBuilder::*about)(StorageNumber)>
+  template <void (TraceBuilder::*About)(StorageNumber)>
   void read_about(Words& words) {
-    (builder_.*about)(parse_storage(words.next("storage")));
+    (builder_.*About)(parse_storage(words.next("storage")));
   }
-  template <EventKind kind>
+  template <EventKind Kind>
   void read_note(Words& /*words*/) {
-    builder_.note(kind);
+    builder_.note(Kind);
   }
   void read_step(Words& /*words*/) { builder_.begin_step(); }
   void read_annotation(Words& words) { builder_.annotate(parse_name(words.next("name"))); }
