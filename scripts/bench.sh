@@ -8,13 +8,19 @@
 #   --json FILE   also write the tables there: the others in plugin_cost.json and training.json beside it
 source "$(dirname "$0")/common.sh"
 
+preset=bench  # without checks
 run_args=()
 report_args=()
 plugin_args=()
 training_args=()
 while (($#)); do
   case $1 in
-    --smoke) run_args+=(--benchmark_min_time=0.001) plugin_args+=(--smoke) training_args+=(--smoke) ;;
+    --smoke)
+      preset=release  # which is there already
+      run_args+=(--benchmark_min_time=0.001)
+      plugin_args+=(--smoke)
+      training_args+=(--smoke)
+      ;;
     --json)
       report_args+=(--json "${2:?--json needs a file}")
       plugin_args+=(--json "$(dirname "$2")/plugin_cost.json")
@@ -26,9 +32,10 @@ while (($#)); do
   shift
 done
 
-scripts/build.sh bench
+scripts/build.sh "$preset" --target coop-bench-micro
+mkdir -p build/bench
 raw=build/bench/micro.json
-build/bench/bench/micro/coop-bench-micro "${run_args[@]}" \
+"build/$preset/bench/micro/coop-bench-micro" "${run_args[@]}" \
   --benchmark_out="$raw" --benchmark_out_format=json
 .venv/bin/python bench/report.py "$raw" "${report_args[@]}" | tee build/bench/table.txt
 

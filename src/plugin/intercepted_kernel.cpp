@@ -15,8 +15,7 @@ namespace coop::plugin {
 // run once more, after what it reads has been moved aside. So whether it is out of memory depends on how much
 // there is, and not on where things happen to lie.
 void InterceptedCall::run_kernel() {
-  // While the budget does not bind there is room; to keep arguments would only cost time.
-  if (session_.takes_light_calls() || !can_begin_anew()) return redispatch();
+  if (!can_begin_anew()) return redispatch();
   const c10::SmallVector<c10::IValue, 8> kept(arguments_.begin(), arguments_.end());
   const std::size_t below = stack_.size() - kept.size();
   if (run_kernel_once()) return;
