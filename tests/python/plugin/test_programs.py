@@ -75,6 +75,17 @@ def test_stress(name, is_older, seed):
     assert stressed.stats["unseen_writes"] == 0
 
 
+@every_seed
+@every_program
+def test_audit(name, seed):
+    """Every operator is run again at once, from its record; the end of the scope would object."""
+    skip_if_impossible(name)
+    wanted = plain(name, seed)
+    audited = run(PROGRAMS[name], seed, _plugin.budget(256 * MIB, audit=True, small_limit=0))
+    assert not differences(wanted, audited)
+    assert audited.stats["evictions"] == 0
+
+
 @cache
 def within(name: str, seed: int, nbytes: int) -> Outcome | None:
     """Nothing if it is out of memory."""
