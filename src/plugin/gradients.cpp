@@ -10,7 +10,6 @@
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 
 namespace coop::plugin {
-
 namespace {
 
 torch::autograd::AccumulateGrad* accumulating_node() {
@@ -28,12 +27,16 @@ c10::StorageImpl* parameter_of_gradient() {
   return node->variable.storage().unsafeGetStorageImpl();
 }
 
-void drop_failed_backward() {
+void drop_failed_backward() noexcept {
   if (torch::autograd::get_current_node() != nullptr) return;  // one that goes on
-  const c10::InferenceMode no_inference(false);
-  const at::AutoGradMode with_gradients(true);
-  const at::Tensor nothing = at::empty({0}).set_requires_grad(true);
-  nothing.view({0}).backward(at::empty({0}), std::nullopt, false, std::vector<at::Tensor>{nothing});
+  try {
+    const c10::InferenceMode no_inference(false);
+    const at::AutoGradMode with_gradients(true);
+    const at::Tensor nothing = at::empty({0}).set_requires_grad(true);
+    nothing.view({0}).backward(at::empty({0}), std::nullopt, false,
+                               std::vector<at::Tensor>{nothing});
+  } catch (...) {  // NOLINT(bugprone-empty-catch): see the note
+  }
 }
 
 }  // namespace coop::plugin
