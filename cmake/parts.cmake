@@ -30,6 +30,23 @@ function(coop_require_supported_torch torch_root)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${header}" "${torch_root}/version.py")
 endfunction()
 
+# GPUs need a PyTorch with CUDA, whose wheel brings CUDA's headers and its runtime along. Sets COOP_HAS_CUDA.
+function(coop_cuda_part torch_root)
+  set(COOP_HAS_CUDA OFF PARENT_SCOPE)
+  file(GLOB headers "${torch_root}/../nvidia/*/include/cuda_runtime_api.h")
+  file(GLOB runtime "${torch_root}/../nvidia/*/lib/libcudart.so*")
+  if(NOT EXISTS "${torch_root}/lib/libc10_cuda.so" OR NOT headers OR NOT runtime)
+    message(STATUS "The plugin is built without CUDA: this PyTorch has none")
+    return()
+  endif()
+  list(GET headers 0 header)
+  list(GET runtime 0 library)
+  cmake_path(GET header PARENT_PATH directory)
+  target_include_directories(coop_torch SYSTEM INTERFACE "${directory}")
+  target_link_libraries(coop_torch INTERFACE "${torch_root}/lib/libc10_cuda.so" "${library}")
+  set(COOP_HAS_CUDA ON PARENT_SCOPE)
+endfunction()
+
 # The plugin needs PyTorch, as PyPI has it: headers and libraries inside a Python's site-packages, .venv's
 # unless COOP_PYTHON names another. (find_package(Torch) would want a CUDA toolkit to build anything
 # against a wheel with CUDA; the plugin needs none.) Makes the target coop_torch.
@@ -52,6 +69,7 @@ macro(coop_plugin_part)
         "${torch_root}/include" "${torch_root}/include/torch/csrc/api/include")
       target_link_libraries(coop_torch INTERFACE
         "${torch_root}/lib/libtorch_cpu.so" "${torch_root}/lib/libc10.so")
+      coop_cuda_part("${torch_root}")
     else()
       message(STATUS "COOP_BUILD_PLUGIN is off: no PyTorch in ${COOP_PYTHON} (make setup)")
       set(COOP_BUILD_PLUGIN OFF)  # this run only

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import operator
+import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import wraps
@@ -36,7 +37,7 @@ class budget:  # noqa: N801
         def train_step(batch): ...
 
     size: "8GiB", "512MB", "50%" of the device's memory, or a number of bytes.
-    device: which memory; the CPU's is the only one yet.
+    device: which memory, "cuda" or "cpu"; the GPU's if there is one.
     policy: what decides which tensors go.
     stress: after every operator, evict all that may be evicted. Any program is a test then.
     verify: compare every byte of what is recomputed with what was evicted, not only a sample.
@@ -59,14 +60,16 @@ class budget:  # noqa: N801
         audit: bool = False,
         max_slowdown: float | None = None,
     ) -> None:
-        _check_device(device)
+        self.device = _choose_device(device)
         _plugin.load()
-        self.bytes: int = torch.ops.coop.size_of_budget(_as_text(size))
+        self.bytes: int = torch.ops.coop.size_of_budget(_as_text(size), self.device)
         torch.ops.coop.check_policy(policy)
         self.policy = policy
         self.stress = bool(stress)
         self.verify = bool(verify)
         self.audit = bool(audit)
+        if self.audit and self.device.type != "cpu":
+            raise ValueError("coop: an audit looks at operators on the CPU: use device='cpu'")
         self.max_slowdown = _check_slowdown(max_slowdown)
         self._small_limit = _SMALL_LIMIT
         self._pace_window = _PACE_WINDOW
@@ -76,8 +79,17 @@ class budget:  # noqa: N801
         _plugin.start()
         options = (self.stress, self.verify, self.audit, self._small_limit, self.policy)
         pace = (self.max_slowdown or 0.0, self._pace_window)
-        torch.ops.coop.enter(self.bytes, *options, *pace)
         with ExitStack() as stack:
+            if self.device.type == "cuda":
+                # cuBLAS keeps its workspaces for ever. Those from before are given back, so that
+                # what it takes now counts; what it takes inside must not keep the pool alive.
+                torch._C._cuda_clearCublasWorkspaces()
+                stack.callback(torch._C._cuda_clearCublasWorkspaces)
+                # What TorchScript has fused takes addresses without asking.
+                fuses = torch._C._jit_can_fuse_on_gpu()
+                torch._C._jit_override_can_fuse_on_gpu(False)
+                stack.callback(torch._C._jit_override_can_fuse_on_gpu, fuses)
+            torch.ops.coop.enter(self.bytes, self.device, *options, *pace)
             stack.callback(torch.ops.coop.leave)
             stack.enter_context(raw_access_is_seen())
             stack.enter_context(compiled_graphs_are_seen())
@@ -118,7 +130,7 @@ class budget:  # noqa: N801
         return inside
 
     def __repr__(self) -> str:
-        return f"coop.budget({self.bytes}, policy={self.policy!r})"
+        return f"coop.budget({self.bytes}, device={str(self.device)!r}, policy={self.policy!r})"
 
 
 def _runs_later(function: Callable) -> bool:
@@ -158,12 +170,26 @@ def _check_slowdown(times: float | None) -> float | None:
     return float(times)
 
 
-def _check_device(device: torch.device | str | None) -> None:
+def _choose_device(device: torch.device | str | None) -> torch.device:
     if device is None:
-        return
+        device = os.environ.get("COOP_DEVICE") or ("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        kind = torch.device(device).type
+        chosen = torch.device(device)
     except (RuntimeError, TypeError) as error:
-        raise ValueError(f"coop: there is no device {device!r}; there is 'cpu'") from error
-    if kind != "cpu":
-        raise ValueError(f"coop: budgets are for 'cpu' so far; {kind!r} is not there yet")
+        raise ValueError(f"coop: there is no device {device!r}; there are 'cpu', 'cuda'") from error
+    if chosen.type == "cpu":
+        return torch.device("cpu")
+    if chosen.type != "cuda":
+        raise ValueError(
+            f"coop: budgets are for 'cpu' and 'cuda'; there is none for {chosen.type!r}"
+        )
+    if not torch.cuda.is_available():
+        raise ValueError(
+            "coop: PyTorch sees no GPU here (torch.cuda.is_available() is False); "
+            "device='cpu' has a budget for the host's memory"
+        )
+    torch.cuda.init()
+    index = torch.cuda.current_device() if chosen.index is None else chosen.index
+    if index >= torch.cuda.device_count():
+        raise ValueError(f"coop: there is no 'cuda:{index}', only {torch.cuda.device_count()} GPUs")
+    return torch.device("cuda", index)

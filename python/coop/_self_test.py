@@ -101,7 +101,8 @@ def seen_in(function: Callable[[], None]) -> list[str]:
 
 
 def self_test() -> None:
-    with torch.random.fork_rng(devices=[]), torch.enable_grad():
+    # On the CPU, whatever the program's default is: a GPU's backward pass has a thread of its own.
+    with torch.random.fork_rng(devices=[]), torch.enable_grad(), torch.device("cpu"):
         wrong = [
             f"{case}: {op} {seen.count(op)} times instead of {times}"
             for case, (function, wanted) in CASES.items()

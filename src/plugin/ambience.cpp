@@ -39,18 +39,18 @@ void set_autograd_state(const Ambience& wanted) {
   state.set_inference_mode(wanted.inference_mode);
 }
 
-at::Float32Precision precision_of(at::Float32Op op) {
-  return at::globalContext().float32Precision(at::Float32Backend::MKLDNN, op);
+at::Float32Backend backend_of(c10::DeviceType device) {
+  return device == c10::kCPU ? at::Float32Backend::MKLDNN : at::Float32Backend::CUDA;
 }
 
 // What has no precision of its own has that of all operators: we are told the outcome, not which of the two
 // it is. Where both agree, none of its own is the likely one.
-void set_precision(at::Float32Op op, at::Float32Precision wanted) {
+void set_precision(at::Float32Backend backend, at::Float32Op op, at::Float32Precision wanted) {
   using at::Float32Precision;
+  at::Context& context = at::globalContext();
+  const auto precision_of = [&](at::Float32Op it) { return context.float32Precision(backend, it); };
   if (precision_of(op) == wanted) return;
-  const auto set = [&](Float32Precision own) {
-    at::globalContext().setFloat32Precision(at::Float32Backend::MKLDNN, op, own);
-  };
+  const auto set = [&](Float32Precision own) { context.setFloat32Precision(backend, op, own); };
   const Float32Precision of_all = precision_of(at::Float32Op::ALL);
   if (of_all == wanted) {
     set(Float32Precision::NONE);
@@ -61,33 +61,60 @@ void set_precision(at::Float32Op op, at::Float32Precision wanted) {
   }
 }
 
+void set_gpu_state(const Ambience& wanted) {
+  using Reduction = at::CuBLASReductionOption;
+  at::Context& context = at::globalContext();
+  const auto reduces = [](Reduction it) {
+    return it == Reduction::AllowReducedPrecisionWithSplitK;
+  };
+  const auto splits = [](Reduction it) {
+    return it != Reduction::DisallowReducedPrecisionDisallowSplitK;
+  };
+  context.setUserEnabledCuDNN(wanted.uses_cudnn);
+  context.setBenchmarkCuDNN(wanted.benchmarks_cudnn);
+  context.setDeterministicCuDNN(wanted.is_cudnn_deterministic);
+  context.setAllowFP16ReductionCuBLAS(reduces(wanted.half_reduction),
+                                      splits(wanted.half_reduction));
+  context.setAllowBF16ReductionCuBLAS(reduces(wanted.bfloat16_reduction),
+                                      splits(wanted.bfloat16_reduction));
+  context.setAllowFP16AccumulationCuBLAS(wanted.accumulates_in_half);
+  context.setBlasPreferredBackend(wanted.blas);
+  context.setLinalgPreferredBackend(wanted.linalg);
+  context.setDeterministicFillUninitializedMemory(wanted.fills_uninitialized);
+}
+
 void set_process_state(const Ambience& wanted) {
   at::Context& context = at::globalContext();
   if (at::get_num_threads() != wanted.threads) at::set_num_threads(wanted.threads);
-  at::autocast::set_autocast_dtype(at::kCPU, wanted.autocast_dtype);
+  at::autocast::set_autocast_dtype(wanted.device(), wanted.autocast_dtype);
   c10::set_default_dtype(c10::scalarTypeToTypeMeta(wanted.default_dtype));
-  set_precision(at::Float32Op::CONV, wanted.conv_precision);
-  set_precision(at::Float32Op::RNN, wanted.rnn_precision);
-  set_precision(at::Float32Op::MATMUL, wanted.matmul_precision);
+  const at::Float32Backend backend = backend_of(wanted.device());
+  set_precision(backend, at::Float32Op::CONV, wanted.conv_precision);
+  set_precision(backend, at::Float32Op::RNN, wanted.rnn_precision);
+  set_precision(backend, at::Float32Op::MATMUL, wanted.matmul_precision);
   context.setUserEnabledMkldnn(wanted.uses_mkldnn);
   context.setDeterministicMkldnn(wanted.is_mkldnn_deterministic);
   context.setUserEnabledNNPACK(wanted.uses_nnpack);
   context.setDeterministicAlgorithms(wanted.is_deterministic, wanted.is_deterministic_warn_only);
   at::Context::setFlushDenormal(wanted.flushes_denormals);
+  if (wanted.has_gpu) set_gpu_state(wanted);
 }
 
 }  // namespace
 
-Ambience Ambience::of_this_thread() {
-  const at::Context& context = at::globalContext();
+Ambience Ambience::of_this_thread(c10::DeviceType device) {
+  at::Context& context = at::globalContext();
   const auto keys = c10::impl::tls_local_dispatch_key_set();
   const auto& autograd = c10::AutogradState::get_tls_state();
-  return {
+  const auto precision_of = [&](at::Float32Op op) {
+    return context.float32Precision(backend_of(device), op);
+  };
+  Ambience now{
       .included = keys.included_,
       .excluded = keys.excluded_,
       .grad_mode = autograd.get_grad_mode(),
       .inference_mode = autograd.get_inference_mode(),
-      .autocast_dtype = at::autocast::get_autocast_dtype(at::kCPU),
+      .autocast_dtype = at::autocast::get_autocast_dtype(device),
       .default_dtype = c10::typeMetaToScalarType(c10::get_default_dtype()),
       .threads = at::get_num_threads(),
       .conv_precision = precision_of(at::Float32Op::CONV),
@@ -100,17 +127,29 @@ Ambience Ambience::of_this_thread() {
       .is_deterministic_warn_only = context.deterministicAlgorithmsWarnOnly(),
       .flushes_denormals = flushes_denormals_now(),
   };
+  if (device == c10::kCPU) return now;
+  now.has_gpu = true;
+  now.uses_cudnn = context.userEnabledCuDNN();
+  now.benchmarks_cudnn = context.benchmarkCuDNN();
+  now.is_cudnn_deterministic = context.deterministicCuDNN();
+  now.half_reduction = context.allowFP16ReductionCuBLAS();
+  now.bfloat16_reduction = context.allowBF16ReductionCuBLAS();
+  now.accumulates_in_half = context.allowFP16AccumulationCuBLAS();
+  now.blas = context.blasPreferredBackend();
+  now.linalg = context.linalgPreferredBackend();
+  now.fills_uninitialized = context.deterministicFillUninitializedMemory();
+  return now;
 }
 
-std::shared_ptr<const Ambience> Ambience::shared_of_this_thread() {
+std::shared_ptr<const Ambience> Ambience::shared_of_this_thread(c10::DeviceType device) {
   thread_local std::shared_ptr<const Ambience> last;
-  const Ambience now = of_this_thread();
+  const Ambience now = of_this_thread(device);
   if (!last || !(*last == now)) last = std::make_shared<const Ambience>(now);
   return last;
 }
 
 AmbienceGuard::AmbienceGuard(const Ambience& wanted)
-    : before_(Ambience::of_this_thread()),
+    : before_(Ambience::of_this_thread(wanted.device())),
       keys_(wanted.included, wanted.excluded),
       changes_process_(!is_process_alike(before_, wanted)) {
   set_autograd_state(wanted);

@@ -22,7 +22,7 @@ struct Ambience {
   c10::ScalarType autocast_dtype = c10::ScalarType::Undefined;
   c10::ScalarType default_dtype = c10::ScalarType::Undefined;
   int threads = 0;
-  // Of float32 in oneDNN. What `set_float32_matmul_precision` chooses is among them.
+  // Of float32 in oneDNN, or on the GPU. What `set_float32_matmul_precision` chooses is among them.
   at::Float32Precision conv_precision = at::Float32Precision::NONE;
   at::Float32Precision rnn_precision = at::Float32Precision::NONE;
   at::Float32Precision matmul_precision = at::Float32Precision::NONE;
@@ -32,12 +32,25 @@ struct Ambience {
   bool is_deterministic = false;
   bool is_deterministic_warn_only = false;
   bool flushes_denormals = false;
+  // A GPU's. Where the budget is not for one, operators there are not run again.
+  bool has_gpu = false;
+  bool uses_cudnn = false;
+  bool benchmarks_cudnn = false;
+  bool is_cudnn_deterministic = false;
+  at::CuBLASReductionOption half_reduction{};
+  at::CuBLASReductionOption bfloat16_reduction{};
+  bool accumulates_in_half = false;
+  at::BlasBackend blas = at::BlasBackend::Default;
+  at::LinalgBackend linalg = at::LinalgBackend::Default;
+  bool fills_uninitialized = false;
 
   friend bool operator==(const Ambience&, const Ambience&) = default;
 
-  static Ambience of_this_thread();
+  // With what matters to operators of such a device.
+  static Ambience of_this_thread(c10::DeviceType device);
   // The same, shared with the calls before it for as long as nothing changes.
-  static std::shared_ptr<const Ambience> shared_of_this_thread();
+  static std::shared_ptr<const Ambience> shared_of_this_thread(c10::DeviceType device);
+  [[nodiscard]] c10::DeviceType device() const { return has_gpu ? c10::kCUDA : c10::kCPU; }
 };
 
 // Puts an ambience in place while it lives.

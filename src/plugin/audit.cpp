@@ -73,7 +73,8 @@ void Audit::run_again(const RecordedCall& call, std::span<c10::StorageImpl* cons
     auto& among = uses_[i].is_input ? inputs : fresh;
     // What was there is not to matter.
     if (!uses_[i].is_input) std::memset(copies_[i].data.get(), kPoison, copies_[i].bytes);
-    among[uses_[i].number] = storage_over(copies_[i].data.get(), copies_[i].bytes);
+    among[uses_[i].number] =
+        storage_over(c10::Device(c10::kCPU), copies_[i].data.get(), copies_[i].bytes);
   }
   try {
     const RandomState before = RandomState::of(random_.generator());
@@ -109,7 +110,7 @@ void Audit::compare_made(const RecordedCall& call, const torch::jit::Stack& resu
   call.for_each_output(results, [&](const at::Tensor& tensor, std::size_t number) {
     c10::StorageImpl& first = *made[number];
     const auto first_run = call.outputs[number].recipe.on(
-        storage_over(first._mutable_data_ptr_no_checks().get(), first.nbytes()));
+        storage_over(first.device(), first._mutable_data_ptr_no_checks().get(), first.nbytes()));
     if (have_equal_elements(first_run, tensor)) return;
     findings_.push_back("makes something else as result " +
                         std::to_string(call.outputs[number].position) + " when it is run again");

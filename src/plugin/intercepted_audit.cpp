@@ -23,14 +23,14 @@ void InterceptedCall::begin_audit() {
 }
 
 // Storages among the results that are no argument's, whether we know them or not.
-std::vector<c10::StorageImpl*> InterceptedCall::new_storages() const {
+std::vector<c10::StorageImpl*> InterceptedCall::new_storages() {
   std::vector<c10::StorageImpl*> found;
   const auto results = last_of(stack_, op_.schema().returns().size());
   for_each_tensor(results, [&](const at::Tensor& tensor, std::size_t, std::int64_t) {
     for_each_part(tensor, [&](const at::Tensor& part) {
       c10::StorageImpl* impl = storage_of(part);
       const bool is_seen = std::find(found.begin(), found.end(), impl) != found.end();
-      if (!is_seen && use_of(impl) == nullptr && part.device().is_cpu()) found.push_back(impl);
+      if (!is_seen && find_use(impl) == nullptr && part.device().is_cpu()) found.push_back(impl);
     });
   });
   return found;

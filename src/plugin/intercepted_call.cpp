@@ -18,11 +18,11 @@ bool is_number(const at::Tensor& tensor) {
   return tensor.unsafeGetTensorImpl()->is_wrapped_number();
 }
 
-at::Generator generator_among(std::span<const c10::IValue> arguments) {
+at::Generator generator_among(std::span<const c10::IValue> arguments, c10::Device device) {
   for (const c10::IValue& it : arguments) {
     if (it.isGenerator()) return it.toGenerator();
   }
-  return at::detail::getDefaultCPUGenerator();
+  return at::globalContext().defaultGenerator(device);
 }
 
 }  // namespace
@@ -62,9 +62,12 @@ void InterceptedCall::run() {
   try {
     if (session_.options().audit) begin_audit();
     record_arguments();
-    const Timer timer;
+    if (session_.streams() != nullptr) use_on_this_stream();
+    start_ = session_.times().begin(kind());
     run_kernel();
-    finish_run(timer.ns());
+    const double cost = session_.times().end(*start_);
+    start_.reset();
+    finish_run(cost);
   } catch (...) {
     abort();
     throw;
@@ -75,7 +78,7 @@ void InterceptedCall::run() {
 }
 
 // What it has read is what it was, and where it was.
-void InterceptedCall::note_that_it_ran(double cost) {
+void InterceptedCall::note_that_it_ran(const OperatorTimes::Start& start) {
   session_.count_operator();
   with_torch_errors([&] {
     look_at_arguments();
@@ -85,9 +88,9 @@ void InterceptedCall::note_that_it_ran(double cost) {
     record_arguments();
     if (recorded_) {
       const c10::impl::ExcludeDispatchKeyGuard as_it_ran(kOurKeys);
-      recorded_->ambience = Ambience::shared_of_this_thread();
+      recorded_->ambience = Ambience::shared_of_this_thread(session_.options().device.type());
     }
-    finish_run(cost);
+    finish_run(session_.times().end_as(kind(), start));
   } catch (...) {
     abort();
     throw;
@@ -103,6 +106,7 @@ void InterceptedCall::finish_run(double cost) {
 }
 
 void InterceptedCall::abort() noexcept {
+  if (start_) session_.times().drop(*start_);
   for (const Made& made : made_) session_.give_back_raw(made.raw);
   session_.engine().abort_call(call_);
   session_.engine().abort_call(side_effects_);
@@ -135,22 +139,34 @@ void InterceptedCall::look_at_arguments() {
 
 void InterceptedCall::add_use(const at::Tensor& tensor, Role role) {
   c10::StorageImpl* impl = storage_of(tensor);
-  const auto found = std::find_if(uses_.begin(), uses_.end(),
-                                  [&](const Use& use) { return use.impl.get() == impl; });
-  if (found != uses_.end()) {
+  if (Use* found = find_use(impl)) {
     // Two things at once: the careful answer.
     if (found->role != role) found->role = Role::kChanged;
     return;
   }
   StorageRecord* record = session_.record_of(*impl);
-  if (record == nullptr) return;
+  if (record == nullptr) {
+    reads_elsewhere_ = reads_elsewhere_ || impl->nbytes() > 0;
+    return;
+  }
   ++record->users;
   uses_.push_back({.impl = c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(impl),
                    .record = record,
                    .role = role});
+  // An optimizer's operators have thousands.
+  constexpr std::size_t kMany = 32;
+  if (uses_.size() == kMany) {
+    for (std::size_t i = 0; i < uses_.size(); ++i) places_.emplace(uses_[i].impl.get(), i);
+  } else if (uses_.size() > kMany) {
+    places_.emplace(impl, uses_.size() - 1);
+  }
 }
 
-const InterceptedCall::Use* InterceptedCall::use_of(const c10::StorageImpl* impl) const {
+InterceptedCall::Use* InterceptedCall::find_use(const c10::StorageImpl* impl) {
+  if (!places_.empty()) {
+    const auto place = places_.find(impl);
+    return place == places_.end() ? nullptr : &uses_[place->second];
+  }
   const auto found = std::find_if(uses_.begin(), uses_.end(),
                                   [&](const Use& use) { return use.impl.get() == impl; });
   return found == uses_.end() ? nullptr : found;
@@ -193,6 +209,16 @@ void InterceptedCall::begin() {
   }
 }
 
+// Where memory is used by more streams than one, somebody has to wait (Note [Streams]).
+void InterceptedCall::use_on_this_stream() {
+  StreamOrder& streams = *session_.streams();
+  if (streams.is_home()) return;
+  streams.begin_operator();
+  for (const Use& use : uses_) {
+    if (!use.record->is_foreign) streams.use(use.record->block);
+  }
+}
+
 // Why nothing may be recorded of it.
 Taint InterceptedCall::taint() const {
   if (!facts_.is_replayable) return facts_.taint;
@@ -200,6 +226,7 @@ Taint InterceptedCall::taint() const {
   const bool is_traced = c10::impl::PythonDispatcherTLS::get_state() != nullptr;
   if (is_opaque_ || is_traced) return Taint::kOutOfSight;
   if (has_strange_tensors_) return Taint::kStrangeTensor;
+  if (reads_elsewhere_) return Taint::kForeignMemory;
   if (this_thread.unknown_depth > 0) return Taint::kOutOfSight;
   if (is_accumulating_gradient()) return Taint::kGradient;
   if (facts_.is_copy && are_copies_read()) return Taint::kReadUnseen;
@@ -215,13 +242,17 @@ Taint InterceptedCall::taint() const {
 
 void InterceptedCall::record_arguments() {
   taint_ = taint();
+  // An audit runs it again all the same.
+  if (taint_ == Taint::kNone && call_.changes_source && !session_.options().audit) {
+    taint_ = Taint::kWrittenSource;
+  }
   if (taint_ != Taint::kNone) return;
   auto recorded = std::make_unique<RecordedCall>(op_);
   recorded->keys = below_;
   for (const c10::IValue& it : arguments_) recorded->arguments.push_back(without_tensors(it));
   for_each_tensor(
       arguments_, [&](const at::Tensor& tensor, std::size_t argument, std::int64_t element) {
-        const Use* use = use_of(storage_of(tensor));
+        const Use* use = find_use(storage_of(tensor));
         if (use == nullptr && is_number(tensor)) {
           // A number of the program's that was made a tensor for this call alone: nobody writes it.
           put_tensor(recorded->arguments[argument], element, tensor);
@@ -247,7 +278,8 @@ void InterceptedCall::record_arguments() {
     }
     if (use.role == Role::kChanged || use.role == Role::kOverwritten) ++recorded->written;
   }
-  if (facts_.is_random) random_ = RandomState::of(generator_among(arguments_));
+  if (facts_.is_random)
+    random_ = RandomState::of(generator_among(arguments_, session_.options().device));
   recorded_ = std::move(recorded);
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <unordered_map>
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/util/SmallVector.h>
@@ -32,20 +33,7 @@ class InterceptedCall {
   ~InterceptedCall();
 
   void run();
-  void note_that_it_ran(double cost);
-
-  // How long the operator itself takes.
-  class Timer {
-   public:
-    [[nodiscard]] double ns() const {
-      const std::uint64_t spent_on_memory = this_thread.memory_ns - memory_ns_;
-      return static_cast<double>(steady_clock_ns() - began_ - spent_on_memory);
-    }
-
-   private:
-    std::uint64_t began_ = steady_clock_ns();
-    std::uint64_t memory_ns_ = this_thread.memory_ns;
-  };
+  void note_that_it_ran(const OperatorTimes::Start& start);
 
  private:
   // What the operator does with a storage.
@@ -65,7 +53,7 @@ class InterceptedCall {
   void look_at_arguments();
   void add_use(const at::Tensor& tensor, Role role);
   [[nodiscard]] Role role_of(const at::Tensor& tensor, std::size_t argument) const;
-  [[nodiscard]] const Use* use_of(const c10::StorageImpl* impl) const;
+  [[nodiscard]] Use* find_use(const c10::StorageImpl* impl);
   [[nodiscard]] Taint taint() const;
   void begin();
   void begin_audit();
@@ -75,12 +63,15 @@ class InterceptedCall {
   bool run_kernel_once();
   void make_room(const MemoryReport& no_room);
   void redispatch();
+  [[noreturn]] void refuse() const;
   void finish_run(double cost);
+  void use_on_this_stream();
+  [[nodiscard]] std::uint64_t kind() const { return recorded_ ? recorded_->kind() : 0; }
   void abort() noexcept;
   void look_at_results();
   bool adopt(const at::Tensor& tensor);
   void describe_contents();
-  [[nodiscard]] std::vector<c10::StorageImpl*> new_storages() const;
+  [[nodiscard]] std::vector<c10::StorageImpl*> new_storages();
   void finish_audit();
   void finish(double cost);
   void count_made(bool was_recorded) const;
@@ -96,13 +87,16 @@ class InterceptedCall {
   bool is_opaque_;
   bool has_strange_tensors_ = false;  // among its arguments: not just memory with a shape
   bool has_strange_results_ = false;
+  bool reads_elsewhere_ = false;     // memory that the engine does not know: of another device
   bool has_closed_results_ = false;  // which we cannot look into: they may hold any argument
 
   std::size_t kept_bytes_ = 0;  // since nothing is known of the operator
 
   c10::SmallVector<Use, 6> uses_;
+  std::unordered_map<const c10::StorageImpl*, std::size_t> places_;  // in uses_, if those are many
   Taint taint_ = Taint::kNone;  // why nothing is recorded of it
   std::optional<RandomState> random_;
+  std::optional<OperatorTimes::Start> start_;  // while it runs
   std::unique_ptr<RecordedCall> recorded_;
   std::unique_ptr<Audit> audit_;
   RunningCall call_;

@@ -80,8 +80,24 @@ void InterceptedCall::redispatch() {
   }
   const c10::impl::ExcludeDispatchKeyGuard once(kOurKeys);
   const InsideRegistered inside(facts_.is_registered);
-  if (recorded_) recorded_->ambience = Ambience::shared_of_this_thread();
-  op_.redispatchBoxed(below_, &stack_);
+  if (recorded_)
+    recorded_->ambience = Ambience::shared_of_this_thread(session_.options().device.type());
+  const std::uint64_t refusals = this_thread.refusals;
+  try {
+    op_.redispatchBoxed(below_, &stack_);
+  } catch (const c10::OutOfMemoryError&) {
+    throw;
+  } catch (const c10::Error&) {
+    if (this_thread.refusals != refusals) refuse();
+    throw;
+  }
+  if (this_thread.refusals != refusals) refuse();
+}
+
+// It asked for memory, got none, and went on without: cuDNN takes another algorithm then, with other bits. That
+// counts as out of memory.
+void InterceptedCall::refuse() const {
+  raise_out_of_memory(OutOfMemory(session_.last_out_of_memory()));
 }
 
 }  // namespace coop::plugin

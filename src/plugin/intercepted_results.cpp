@@ -36,7 +36,7 @@ bool InterceptedCall::adopt(const at::Tensor& tensor) {
   c10::StorageImpl* impl = storage_of(tensor);
   const bool is_seen = std::any_of(made_.begin(), made_.end(),
                                    [&](const Made& made) { return made.record->impl == impl; });
-  if (is_seen || use_of(impl) != nullptr) return false;
+  if (is_seen || find_use(impl) != nullptr) return false;
   auto record = std::make_unique<StorageRecord>(session_);
   made_.reserve(made_.size() + 1);
   const Session::Raw raw = session_.claim_raw(*impl);
@@ -78,7 +78,6 @@ void InterceptedCall::finish(double cost) {
   }
   if (recorded_) {
     describe_contents();
-    cost = session_.cost_of(recorded_->kind(), cost);
     recorded_->cost = cost;
     if (random_ && random_->has_moved()) {
       recorded_->random = std::make_unique<RandomState>(*std::move(random_));

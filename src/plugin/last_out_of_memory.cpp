@@ -23,6 +23,7 @@ LastOutOfMemory facts_of(const MemoryReport& report) {
   LastOutOfMemory facts{.report = report, .budget = report.pool};
   if (this_thread.running != nullptr) facts.op = toString(this_thread.running->operator_name());
   if (const Session* session = Session::active()) {
+    facts.device = session->options().device.type();
     facts.budget = session->options().budget;
     const Session::Lasting lasting = session->lasting();
     facts.parameters = lasting.parameters;
@@ -43,6 +44,9 @@ std::string held_text(const LastOutOfMemory& facts) {
     text += ", " + format_bytes(held.bytes) + " in " + std::to_string(held.blocks) +
             (held.blocks == 1 ? " block " : " blocks ") +
             std::string(describe(static_cast<Holder>(i)));
+  }
+  if (facts.budget > report.pool) {
+    text += ", " + format_bytes(facts.budget - report.pool) + " in use before it began";
   }
   return text;
 }
@@ -78,10 +82,10 @@ std::string advice_for(const LastOutOfMemory& facts, const std::string& why) {
   } else {
     text += "a larger budget; ";
   }
-  return text +
-         "a smaller batch; dropping tensors that cannot be recomputed. coop.last_oom() has "
-         "these facts. (" +
-         kWordsOfPyTorch + ".)";
+  text +=
+      "a smaller batch; dropping tensors that cannot be recomputed. coop.last_oom() has these "
+      "facts.";
+  return in_words_of_pytorch(facts.device, text);
 }
 
 void note(LastOutOfMemory facts) {
@@ -97,6 +101,11 @@ std::string as_text(double number) {
 }
 
 }  // namespace
+
+std::string in_words_of_pytorch(c10::DeviceType device, const std::string& text) {
+  if (device == c10::kCUDA) return "CUDA out of memory. " + text;
+  return text + " (DefaultCPUAllocator: can't allocate memory.)";
+}
 
 std::optional<LastOutOfMemory> last_out_of_memory() {
   const std::scoped_lock lock(mutex);
@@ -124,9 +133,10 @@ void raise_too_slow(const Loss& loss, double max_slowdown, const MemoryReport& r
       as_text(std::round(10 * loss.slowdown()) / 10) +
       " times slower than without, for what is recomputed; max_slowdown=" + as_text(max_slowdown) +
       " was asked for. About " + format_bytes(facts.enough_budget) +
-      " would halve what is lost; so would a smaller batch. (" + kWordsOfPyTorch + ".)";
+      " would halve what is lost; so would a smaller batch.";
+  const c10::DeviceType device = facts.device;
   note(std::move(facts));
-  TORCH_CHECK_WITH(OutOfMemoryError, false, text);
+  TORCH_CHECK_WITH(OutOfMemoryError, false, in_words_of_pytorch(device, text));
 }
 
 }  // namespace coop::plugin

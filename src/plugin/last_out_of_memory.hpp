@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include <c10/core/DeviceType.h>
+
 #include "core/engine/out_of_memory.hpp"
 
 namespace coop::plugin {
@@ -12,15 +14,16 @@ namespace coop::plugin {
 struct LastOutOfMemory {
   MemoryReport report;
   std::string op;  // that ran; empty: none
+  c10::DeviceType device = c10::kCPU;
   Bytes budget = 0;
   Bytes parameters = 0;  // as far as gradients have been made for them
   Bytes gradients = 0;
   Bytes enough_budget = 0;  // would have served the request, were all else the same; 0: not known
 };
 
-// Lightning and accelerate know out-of-memory errors by their words, and these for the CPU's: everyone of ours
-// has them, so that a batch size is found as it is without coop.
-inline constexpr const char* kWordsOfPyTorch = "DefaultCPUAllocator: can't allocate memory";
+// Lightning and accelerate know PyTorch's out-of-memory errors by their words, for each device its own. Everyone
+// of ours has them, so that a batch size is found as it is without coop.
+std::string in_words_of_pytorch(c10::DeviceType device, const std::string& text);
 
 // None if there was none.
 std::optional<LastOutOfMemory> last_out_of_memory();

@@ -37,9 +37,9 @@ auto as_value_error(Function&& fn) {
   }
 }
 
-std::int64_t size_of_budget(const std::string& text) {
+std::int64_t size_of_budget(const std::string& text, c10::Device device) {
   return as_value_error([&] {
-    const Bytes bytes = budget_bytes(text, host_memory_bytes());
+    const Bytes bytes = budget_bytes(text, device_at(device).whole_bytes());
     if (bytes > kMaxPoolBytes) {
       throw InvalidArgument("a budget of " + format_bytes(bytes) +
                             " is more than there can be: " + format_bytes(kMaxPoolBytes));
@@ -63,11 +63,13 @@ void prove() {
   std::call_once(is_proved, prove_interception);
 }
 
-void enter(std::int64_t bytes, bool stress, bool verify, bool audit, std::int64_t small_limit,
-           const std::string& policy, double max_slowdown, double pace_window) {
+void enter(std::int64_t bytes, c10::Device device, bool stress, bool verify, bool audit,
+           std::int64_t small_limit, const std::string& policy, double max_slowdown,
+           double pace_window) {
   TORCH_CHECK_VALUE(bytes > 0 && small_limit >= 0, "coop: a budget is a positive number of bytes");
   prove();
-  Session::begin({.budget = static_cast<Bytes>(bytes),
+  Session::begin({.device = device,
+                  .budget = static_cast<Bytes>(bytes),
                   .small_limit = static_cast<Bytes>(small_limit),
                   .policy = policy,
                   .stress = stress,
@@ -157,10 +159,11 @@ void validate() {
 }
 
 TORCH_LIBRARY(coop, library) {
-  library.def("size_of_budget(str text) -> int", &size_of_budget);
+  library.def("size_of_budget(str text, Device device) -> int", &size_of_budget);
   library.def("check_policy(str name) -> ()", &check_policy);
   library.def(
-      "enter(int bytes, bool stress, bool verify, bool audit, int small_limit, str policy, "
+      "enter(int bytes, Device device, bool stress, bool verify, bool audit, int small_limit, str "
+      "policy, "
       "float max_slowdown, float pace_window) -> ()",
       &enter);
   library.def("leave() -> ()", &leave);

@@ -80,7 +80,7 @@ bool run_if_light(Session& session, const c10::OperatorHandle& op, const Operato
   if (!with_torch_errors([&] { return are_light(session, facts, arguments); })) return false;
   session.count_light_operator();
   const c10::SmallVector<c10::IValue, 8> kept(arguments.begin(), arguments.end());
-  const InterceptedCall::Timer timer;
+  const OperatorTimes::Start start = session.times().begin(0);
   {
     const ExpectedCost expected(facts.last_cost.load(std::memory_order_relaxed));
     const c10::impl::ExcludeDispatchKeyGuard once(kOurKeys);
@@ -88,7 +88,7 @@ bool run_if_light(Session& session, const c10::OperatorHandle& op, const Operato
   }
   const auto bytes = small_bytes(session, std::span<const c10::IValue>(stack).last(facts.results));
   if (!bytes) {
-    InterceptedCall(session, op, facts, below, stack, kept).note_that_it_ran(timer.ns());
+    InterceptedCall(session, op, facts, below, stack, kept).note_that_it_ran(start);
     return true;
   }
   session.count_operator();

@@ -1,6 +1,6 @@
 #pragma once
 
-// Where a CPU generator stands. Taken before an operator that may draw numbers, put back for its replay.
+// Where a generator stands. Taken before an operator that may draw numbers, put back for its replay.
 
 #include <optional>
 #include <utility>
@@ -21,12 +21,25 @@ class RandomState {
 
  private:
   explicit RandomState(at::Generator generator) : generator_(std::move(generator)) {}
-  void take(at::CPUGeneratorImpl& impl);
+
+  void put_counter_back(at::Generator& generator) const;
+
+  // The CPU's: a Mersenne twister, and what is left of a pair of normal numbers.
+  struct Twister {
+    at::mt19937_data_pod engine{};
+    std::optional<float> next_float;
+    std::optional<double> next_double;
+  };
+  // A GPU's counts.
+  struct Counter {
+    std::uint64_t seed = 0;
+    std::uint64_t offset = 0;
+    friend bool operator==(const Counter&, const Counter&) = default;
+  };
 
   at::Generator generator_;
-  at::mt19937_data_pod engine_{};
-  std::optional<float> next_float_;
-  std::optional<double> next_double_;
+  std::optional<Twister> twister_;
+  Counter counter_;
 };
 
 // The state of then while it lives, the state of now afterwards.

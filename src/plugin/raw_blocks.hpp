@@ -33,6 +33,16 @@ class RawBlocks {
     return block;
   }
 
+  [[nodiscard]] std::optional<BlockId> find(const void* data) const noexcept {
+    if (places_.empty()) return std::nullopt;
+    std::size_t at = home_of(data);
+    while (places_[at].data != data) {
+      if (places_[at].data == nullptr) return std::nullopt;
+      at = next(at);
+    }
+    return places_[at].block;
+  }
+
   // The same for whoever may still find that it must be put back: there is room for it until then.
   std::optional<BlockId> claim(const void* data) noexcept {
     const auto block = take(data);

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include <ATen/core/List.h>
-#include <c10/core/CPUAllocator.h>
 
 #include "core/base/errors.hpp"
 #include "core/base/hash.hpp"
@@ -24,6 +23,7 @@ TensorRecipe TensorRecipe::of(const at::Tensor& tensor) {
   recipe.offset_ = tensor.storage_offset();
   recipe.dtype_ = tensor.dtype();
   recipe.keys_ = tensor.key_set();
+  recipe.device_ = tensor.device();
   recipe.is_conj_ = tensor.is_conj();
   recipe.is_neg_ = tensor.is_neg();
   recipe.requires_grad_ = tensor.requires_grad();
@@ -50,10 +50,10 @@ bool TensorRecipe::fits(const at::Tensor& tensor) const {
          tensor.dtype() == dtype_ && tensor.is_conj() == is_conj_ && tensor.is_neg() == is_neg_;
 }
 
-c10::Storage storage_over(void* data, std::size_t bytes) {
-  return {c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes,
-                                                c10::DataPtr(data, c10::Device(c10::kCPU)),
-                                                c10::GetCPUAllocator(), /*resizable=*/false)};
+c10::Storage storage_over(c10::Device device, void* data, std::size_t bytes) {
+  return {c10::make_intrusive<c10::StorageImpl>(
+      c10::StorageImpl::use_byte_size_t(), bytes, c10::DataPtr(data, device),
+      c10::GetAllocator(device.type()), /*resizable=*/false)};
 }
 
 std::uint64_t TensorRecipe::hash() const {
@@ -112,10 +112,10 @@ void put_tensor(c10::IValue& value, std::int64_t element, at::Tensor tensor) {
 
 namespace {
 
-c10::Storage empty_storage() {
-  return {c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), 0,
-                                                c10::DataPtr(nullptr, c10::Device(c10::kCPU)),
-                                                c10::GetCPUAllocator(), /*resizable=*/true)};
+c10::Storage empty_storage(c10::Device device) {
+  return {c10::make_intrusive<c10::StorageImpl>(
+      c10::StorageImpl::use_byte_size_t(), 0, c10::DataPtr(nullptr, device),
+      c10::GetAllocator(device.type()), /*resizable=*/true)};
 }
 
 }  // namespace
@@ -135,7 +135,7 @@ torch::jit::Stack RecordedCall::rebuild_arguments(std::span<const c10::Storage> 
     } else if (it.origin == Origin::kOverwritten) {
       storage = fresh[it.number];
     } else {
-      storage = empty_storage();
+      storage = empty_storage(it.recipe.device());
     }
     put_tensor(stack[it.argument], it.element, it.recipe.on(std::move(storage)));
   }

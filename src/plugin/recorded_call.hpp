@@ -30,12 +30,14 @@ class TensorRecipe {
   [[nodiscard]] bool fits(const at::Tensor& tensor) const;
   // Of shape and type.
   [[nodiscard]] std::uint64_t hash() const;
+  [[nodiscard]] c10::Device device() const { return device_; }
 
  private:
   c10::SmallVector<std::int64_t, 8> sizes_and_strides_;
   std::int64_t offset_ = 0;
   caffe2::TypeMeta dtype_;
   c10::DispatchKeySet keys_;
+  c10::Device device_ = c10::Device(c10::kCPU);
   bool is_conj_ = false;
   bool is_neg_ = false;
   bool requires_grad_ = false;  // some kernels are chosen by it
@@ -65,7 +67,7 @@ void for_each_tensor(std::span<const c10::IValue> values, Function&& fn) {
 }
 
 // A storage that looks at memory and does not own it.
-c10::Storage storage_over(void* data, std::size_t bytes);
+c10::Storage storage_over(c10::Device device, void* data, std::size_t bytes);
 // Whether we can look into the value: numbers, tensors, and lists of them, but no objects.
 bool is_transparent(const c10::IValue& value);
 // The value without its tensors.

@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include "core/base/check.hpp"
 #include "plugin/cpu_allocator.hpp"
 #include "plugin/warnings.hpp"
@@ -19,16 +16,26 @@ EngineOptions engine_options(const SessionOptions& options) {
   return engine;
 }
 
+namespace {
+
+// Under stress a sum of all that goes would keep a GPU waiting for most of the time.
+Sample sample_for(const SessionOptions& options) {
+  const bool is_thorough = options.verify || (options.stress && options.device.is_cpu());
+  return is_thorough ? Sample::kAll : Sample::kSome;
+}
+
+}  // namespace
+
 // --- the pool ---
 
 std::byte* PoolMemory::acquire(Bytes bytes) {
-  begin_ = host_.acquire(bytes);
+  begin_ = device_.acquire(bytes);
   end_ = begin_ + bytes;
   return begin_;
 }
 
 void PoolMemory::give_back(std::byte* memory, Bytes bytes) noexcept {
-  host_.give_back(memory, bytes);
+  device_.give_back(memory, bytes);
 }
 
 bool PoolMemory::contains(const void* data) const {
@@ -37,21 +44,19 @@ bool PoolMemory::contains(const void* data) const {
          at < reinterpret_cast<std::uintptr_t>(end_);
 }
 
-void PoolMemory::discard(std::byte* memory, Bytes bytes) noexcept {
-  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
-  const auto begin = (reinterpret_cast<std::uintptr_t>(memory) + page - 1) / page * page;
-  const auto end = (reinterpret_cast<std::uintptr_t>(memory) + bytes) / page * page;
-  if (begin >= end) return;
-  // If it does not work, nothing is lost but memory.
-  static_cast<void>(madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED));  // NOLINT
-}
-
 Session::Session(const SessionOptions& options, Bytes pool_bytes)
     : options_(options),
+      device_(device_at(options.device)),
+      times_(device_.make_times()),
+      streams_(device_.make_stream_order()),
+      memory_(device_),
       policy_(make_policy(options.policy)),
-      pool_({.bytes = pool_bytes, .fit = policy_->traits().fit, .small_limit = options.small_limit},
+      pool_({.bytes = pool_bytes,
+             .fit = policy_->traits().fit,
+             .small_limit = options.small_limit,
+             .listener = streams_.get()},
             memory_),
-      world_(*this, options.stress || options.verify ? Sample::kAll : Sample::kSome),
+      world_(*this, sample_for(options)),
       engine_(pool_, *policy_, world_, engine_options(options)),
       small_limit_(pool_.small_limit()),
       takes_light_calls_(small_limit_ > 0 && !options.audit),
@@ -69,6 +74,7 @@ c10::DataPtr Session::allocate(std::size_t bytes) {
         return engine_.allocate_memory(bytes, this_thread.expected_cost);
       }
     } catch (const OutOfMemory& error) {
+      ++this_thread.refusals;
       const std::scoped_lock lock(mutex_);
       last_out_of_memory_ = error.report();
       throw;
@@ -79,23 +85,20 @@ c10::DataPtr Session::allocate(std::size_t bytes) {
     const std::scoped_lock lock(mutex_);
     raw_.add(data, made.block);
     peak_held_ = std::max(peak_held_, made.held);
+    peak_since_reset_ = std::max(peak_since_reset_, made.held);
   } catch (...) {
     engine_.free(made.block);
     throw;
   }
+  if (streams_) streams_->allocated(made.block);
   if (made.has_searched && takes_light_calls()) takes_light_calls_ = false;
   this_thread.memory_ns += made.making_room_ns;
-  return {data, data, &free_raw_memory, c10::Device(c10::kCPU)};
+  return {data, data, &free_raw_memory, device_.which()};
 }
 
 void Session::take_light_calls(bool takes_them) {
   const bool binds = engine_.eviction_stats().searches > 0;
   takes_light_calls_ = takes_them && small_limit_ > 0 && !options_.audit && !binds;
-}
-
-double Session::cost_of(std::uint64_t kind, double measured) {
-  const std::scoped_lock lock(mutex_);
-  return costs_.observe(kind, measured);
 }
 
 void Session::free_raw(void* data) noexcept {

@@ -17,6 +17,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -29,11 +30,11 @@
 #include <c10/core/StorageImpl.h>
 #include <c10/util/Exception.h>
 
-#include "core/cost/cost_table.hpp"
 #include "core/engine/engine.hpp"
 #include "core/engine/out_of_memory.hpp"
 #include "core/pool/backing.hpp"
 #include "plugin/audit.hpp"
+#include "plugin/device.hpp"
 #include "plugin/pace.hpp"
 #include "plugin/raw_blocks.hpp"
 #include "plugin/snapshot.hpp"
@@ -44,6 +45,7 @@
 namespace coop::plugin {
 
 struct SessionOptions {
+  c10::Device device = c10::Device(c10::kCPU);
   Bytes budget = 0;
   Bytes small_limit = Bytes{64} << 10U;
   std::string policy = "coop";
@@ -58,17 +60,17 @@ struct SessionOptions {
 
 [[nodiscard]] EngineOptions engine_options(const SessionOptions& options);
 
-// Host memory, and where it lies.
+// A device's memory, and where it lies.
 class PoolMemory final : public Backing {
  public:
+  explicit PoolMemory(Device& device) : device_(device) {}
   std::byte* acquire(Bytes bytes) override;
   void give_back(std::byte* memory, Bytes bytes) noexcept override;
   [[nodiscard]] bool contains(const void* data) const;
-  // Nobody needs what is there: the system may have the pages until they are written again.
-  static void discard(std::byte* memory, Bytes bytes) noexcept;
+  [[nodiscard]] std::byte* begin() const { return begin_; }
 
  private:
-  HostBacking host_;
+  Device& device_;
   std::byte* begin_ = nullptr;
   std::byte* end_ = nullptr;
 };
@@ -90,10 +92,37 @@ class Session : public std::enable_shared_from_this<Session> {
   // Memory that the allocator handed out; true if it was a pool's.
   static bool free_anywhere(void* data) noexcept;
   static std::size_t pools();
+  // Every one that has a pool.
+  static void for_each(const std::function<void(Session&)>& fn);
+  // What allocators are asked for: all pools on a device.
+  struct PoolsOf {
+    std::size_t count = 0;
+    Bytes bytes = 0;
+    Bytes held = 0;
+    Bytes peak = 0;  // since the last reset
+  };
+  static PoolsOf pools_of(c10::Device device);
+  static void reset_peaks_of(c10::Device device);
+  // Another stream uses this memory; false if it is no pool's.
+  static bool record_stream(const c10::DataPtr& data, c10::Stream stream);
 
   [[nodiscard]] Engine& engine() { return engine_; }
   [[nodiscard]] TorchWorld& world() { return world_; }
   [[nodiscard]] const SessionOptions& options() const { return options_; }
+  [[nodiscard]] Device& device() { return device_; }
+  [[nodiscard]] OperatorTimes& times() { return *times_; }
+  // Null where there are no streams.
+  [[nodiscard]] StreamOrder* streams() { return streams_.get(); }
+  // What the calling thread does while this lives comes in the engine's own order; null: it does anyway.
+  [[nodiscard]] std::unique_ptr<StreamOrder::AtHome> at_home() {
+    return streams_ ? streams_->at_home() : nullptr;
+  }
+  // Whoever still uses the block is done with it before what is done with it next, at home.
+  void await(BlockId block) noexcept {
+    if (streams_) streams_->await(block);
+  }
+  [[nodiscard]] std::byte* pool_address() const { return memory_.begin(); }
+  [[nodiscard]] bool has_memory_at(const void* data) const { return memory_.contains(data); }
 
   // --- memory ---
 
@@ -163,8 +192,6 @@ class Session : public std::enable_shared_from_this<Session> {
   void count_operator() { operators_.fetch_add(1, std::memory_order_relaxed); }
   void count_light_operator() { light_operators_.fetch_add(1, std::memory_order_relaxed); }
   [[nodiscard]] bool is_large(std::size_t bytes) const { return bytes > small_limit_; }
-  // What an operator costs that took so long this time.
-  [[nodiscard]] double cost_of(std::uint64_t kind, double measured);
   // By operators, in the pool: new storages, and what was written where it was.
   [[nodiscard]] MadeBytes& made() { return made_; }
   // Of the scope that is in force, or of the last one.
@@ -197,6 +224,9 @@ class Session : public std::enable_shared_from_this<Session> {
   [[nodiscard]] bool is_empty();
 
   SessionOptions options_;
+  Device& device_;
+  std::unique_ptr<OperatorTimes> times_;
+  std::unique_ptr<StreamOrder> streams_;
   PoolMemory memory_;
   std::unique_ptr<Policy> policy_;
   Pool pool_;
@@ -214,11 +244,11 @@ class Session : public std::enable_shared_from_this<Session> {
   std::size_t sweep_at_ = 64;
   Bytes foreign_bytes_ = 0;  // first seen since the last sweep
   Bytes peak_held_ = 0;
+  Bytes peak_since_reset_ = 0;
   MemoryReport last_out_of_memory_;
   Snapshot before_;  // the scope began
   std::atomic<std::uint64_t> operators_ = 0;
   MadeBytes made_;
-  CostTable costs_;
   Pace pace_;
   Findings findings_;
   std::atomic<std::uint64_t> light_operators_ = 0;
@@ -252,6 +282,7 @@ struct ThreadState {
   bool is_replaying = false;                     // the engine sees to it if memory runs out
   bool is_first_try = false;                     // of an operator that can be begun anew
   std::optional<MemoryReport> no_room;           // why that did not work
+  std::uint64_t refusals = 0;                    // requests for memory that were not served
   const c10::OperatorHandle* running = nullptr;  // the program's operator
 };
 inline thread_local ThreadState this_thread;

@@ -1,10 +1,8 @@
 // What becomes of the storages that outlive the scope.
 #include <algorithm>
-#include <cstring>
 #include <exception>
 #include <utility>
 
-#include "plugin/cpu_allocator.hpp"
 #include "plugin/last_out_of_memory.hpp"
 #include "plugin/session.hpp"
 
@@ -46,17 +44,18 @@ void Session::settle() {
     leaving = std::move(left);
   }
   stay_in_place(settled);
+  device_.wait();  // whoever uses it outside waits for nobody
   if (leaving.empty()) release_all_foreign();
   if (lost) std::rethrow_exception(lost);
   if (leaving.empty()) return;
   Bytes bytes = 0;
   for (const auto& impl : leaving) bytes += impl->nbytes();
-  TORCH_CHECK_WITH(OutOfMemoryError, false, "coop: ", leaving.size(), " tensors, ",
-                   format_bytes(bytes),
-                   ", outlive the budget's scope, are evicted, and cannot be brought back: neither "
-                   "the pool nor ordinary memory has room. They are not lost: drop what is not "
-                   "needed, and use them inside the same budget again. (",
-                   kWordsOfPyTorch, ".)");
+  const std::string text =
+      "coop: " + std::to_string(leaving.size()) + " tensors, " + format_bytes(bytes) +
+      ", outlive the budget's scope, are evicted, and cannot be brought back: neither the pool nor "
+      "ordinary memory has room. They are not lost: drop what is not needed, and use them inside "
+      "the same budget again.";
+  TORCH_CHECK_WITH(OutOfMemoryError, false, in_words_of_pytorch(options_.device.type(), text));
 }
 
 // From the oldest to the newest.
@@ -103,8 +102,9 @@ void Session::move_out(Storages& storages) {
 }
 
 void Session::move_out(StorageRecord& record) {
-  c10::DataPtr outside = plain_allocator().allocate(record.bytes);
-  std::memcpy(outside.get(), address_of(record.block), record.bytes);
+  const auto home = at_home();
+  c10::DataPtr outside = device_.plain_allocator().allocate(record.bytes);
+  device_.copy(outside.get(), address_of(record.block), record.bytes);
   leave_with(record, std::move(outside));
   release(&record);
 }

@@ -10,6 +10,7 @@
 #include <pthread.h>
 
 #include "plugin/cpu_allocator.hpp"
+#include "plugin/device.hpp"
 #include "plugin/dispatch_key.hpp"
 #include "plugin/last_out_of_memory.hpp"
 #include "plugin/recording.hpp"
@@ -52,10 +53,19 @@ Snapshot& last_snapshot() {
 
 std::shared_ptr<Session> take_pool(const SessionOptions& options) {
   try {
-    return std::make_shared<Session>(options, options.budget);
+    const Bytes before = device_at(options.device).bytes_before();
+    TORCH_CHECK_WITH(
+        OutOfMemoryError, before < options.budget,
+        in_words_of_pytorch(options.device.type(),
+                            "coop: " + format_bytes(before) +
+                                " are in use before the budget begins, more than the budget of " +
+                                format_bytes(options.budget)));
+    return std::make_shared<Session>(options, options.budget - before);
   } catch (const std::bad_alloc&) {
-    TORCH_CHECK_WITH(OutOfMemoryError, false, "coop: the system does not have ",
-                     format_bytes(options.budget), " for a pool. (", kWordsOfPyTorch, ".)");
+    TORCH_CHECK_WITH(OutOfMemoryError, false,
+                     in_words_of_pytorch(options.device.type(), "coop: the system does not have " +
+                                                                    format_bytes(options.budget) +
+                                                                    " for a pool."));
   } catch (const Error& error) {
     TORCH_CHECK_VALUE(false, "coop: ", error.what());
   }
@@ -81,8 +91,8 @@ void Session::begin(const SessionOptions& options) {
               ", which stays in force. One device has one budget at a time.");
   static const bool kWatchesForks = watch_forks();
   TORCH_CHECK(kWatchesForks && !is_forked, "coop: no budget in a forked process");
-  install_cpu_allocator();
   reap();
+  device_at(options.device).install_allocator();
   std::shared_ptr<Session> session = find_over(options);
   if (session) {
     session->resume();
@@ -177,6 +187,12 @@ void Session::reap() {
     if (is_dead) dead.push_back(std::move(it));
     return is_dead;
   });
+  for (const auto& it : dead) {
+    const bool is_last = std::none_of(sessions().begin(), sessions().end(), [&](const auto& other) {
+      return &other->device_ == &it->device_;
+    });
+    if (is_last) it->device_.remove_allocator();
+  }
 }
 
 // The last that lived in one may just have gone.
@@ -209,6 +225,59 @@ bool Session::free_anywhere(void* data) noexcept {
   --owner->frees_;  // from here on it may be gone
   if (owner != active_session) reap_those_that_are_over();
   return true;
+}
+
+void Session::for_each(const std::function<void(Session&)>& fn) {
+  std::vector<std::shared_ptr<Session>> all;
+  {
+    const std::scoped_lock lock(sessions_mutex);
+    all = sessions();
+  }
+  for (const auto& session : all) fn(*session);
+}
+
+Session::PoolsOf Session::pools_of(c10::Device device) {
+  PoolsOf all;
+  for_each([&](Session& session) {
+    if (session.options_.device != device) return;
+    const Bytes held = session.engine_.held_bytes();
+    const std::scoped_lock lock(session.mutex_);
+    ++all.count;
+    all.bytes += session.pool_.bytes();
+    all.held += held;
+    all.peak += std::max(session.peak_since_reset_, held);
+  });
+  return all;
+}
+
+void Session::reset_peaks_of(c10::Device device) {
+  for_each([&](Session& session) {
+    if (session.options_.device != device) return;
+    const Bytes held = session.engine_.held_bytes();
+    const std::scoped_lock lock(session.mutex_);
+    session.peak_since_reset_ = held;
+  });
+}
+
+bool Session::record_stream(const c10::DataPtr& data, c10::Stream stream) {
+  const bool has_record = data.get_deleter() == &storage_gone;
+  bool is_ours = has_record;
+  if (has_record) {
+    auto& record = *static_cast<StorageRecord*>(data.get_context());
+    if (record.session.streams_) record.session.streams_->use_on(record.block, stream);
+  } else if (data.get_deleter() == &free_raw_memory) {
+    for_each([&](Session& session) {
+      if (!session.memory_.contains(data.get())) return;
+      is_ours = true;
+      std::optional<BlockId> block;
+      {
+        const std::scoped_lock lock(session.mutex_);
+        block = session.raw_.find(data.get());
+      }
+      if (block && session.streams_) session.streams_->use_on(*block, stream);
+    });
+  }
+  return is_ours;
 }
 
 std::size_t Session::pools() {

@@ -22,8 +22,9 @@ bool is_numpys_too(c10::StorageImpl& impl) {
 
 // Memory of PyTorch's own allocator, and of pools before this one, is written by operators. What numpy, another
 // process or a file has a hand in can change at any time.
-bool is_written_by_operators_only(c10::StorageImpl& impl, const Memory& memory) {
-  const bool is_plain = memory.deleter == plain_allocator().raw_deleter();
+bool is_written_by_operators_only(const Device& device, c10::StorageImpl& impl,
+                                  const Memory& memory) {
+  const bool is_plain = memory.deleter == device.plain_allocator().raw_deleter();
   const bool is_from_earlier_pool = memory.record != nullptr ? memory.record->is_trusted.load()
                                                              : memory.deleter == &free_raw_memory;
   return (is_plain || is_from_earlier_pool) && !is_numpys_too(impl);
@@ -39,7 +40,7 @@ bool is_still(const StorageRecord& record, c10::StorageImpl& impl, const void* d
 // --- ours ---
 
 StorageRecord* Session::record_of(c10::StorageImpl& impl) {
-  if (impl.device_type() != c10::kCPU || impl.sym_nbytes().is_heap_allocated()) return nullptr;
+  if (!device_.has(impl) || impl.sym_nbytes().is_heap_allocated()) return nullptr;
   for (;;) {
     const Memory memory = memory_of(impl);
     if (memory.record != nullptr && &memory.record->session == this) {
@@ -55,7 +56,7 @@ StorageRecord* Session::record_of(c10::StorageImpl& impl) {
 }
 
 bool Session::is_light(c10::StorageImpl& impl, bool is_written) {
-  if (impl.device_type() != c10::kCPU || impl.sym_nbytes().is_heap_allocated()) return true;
+  if (!device_.has(impl) || impl.sym_nbytes().is_heap_allocated()) return true;
   // Without the lock: raw memory that another thread makes known at this moment is at the same address
   // before and after.
   const c10::DataPtr& memory = impl._mutable_data_ptr_no_checks();
@@ -133,7 +134,7 @@ void Session::end_lineage(c10::StorageImpl& impl) {
 void Session::note_gradient(StorageRecord& gradient) {
   if (gradient.is_gradient.exchange(true)) return;
   c10::StorageImpl* impl = parameter_of_gradient();
-  if (impl == nullptr || impl->device_type() != c10::kCPU) return;
+  if (impl == nullptr || !device_.has(*impl)) return;
   const Memory memory = memory_of(*impl);
   StorageRecord* record = memory.record != nullptr && &memory.record->session == this
                               ? memory.record
@@ -196,8 +197,8 @@ StorageRecord* Session::foreign_record_of(c10::StorageImpl& impl) {
   record->is_foreign = true;
   record->foreign.emplace(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(&impl));
   record->address = memory.data;
-  record->is_trusted = is_written_by_operators_only(impl, memory);
-  const Bytes room = record->bytes;
+  record->is_trusted = is_written_by_operators_only(device_, impl, memory);
+  const Bytes room = device_.has_stand_ins() ? record->bytes : 0;
   try {
     record->id = engine_.add_foreign_source(record->token(), record->bytes, room);
   } catch (const OutOfMemory&) {

@@ -41,7 +41,7 @@ void set_data(c10::StorageImpl& impl, c10::DataPtr data) noexcept {
 // It is there for certain: whoever makes it ours holds it.
 void make_ours(StorageRecord& record, void* data) noexcept {
   c10::StorageImpl& impl = *record.impl;
-  set_data(impl, {data, &record, &storage_gone, c10::Device(c10::kCPU)});
+  set_data(impl, {data, &record, &storage_gone, impl.device()});
   try {
     impl.release_data_and_set_meta_custom_data_ptr_error_msg_(kEvicted);
   } catch (const std::bad_alloc&) {

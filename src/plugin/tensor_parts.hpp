@@ -22,7 +22,8 @@ inline bool covers_storage(const at::Tensor& tensor) {
 // Not only memory with a shape: something else must be rebuilt beside it, or handles its operators.
 inline bool is_strange(const at::Tensor& tensor) {
   const auto keys = tensor.key_set();
-  return tensor.layout() != c10::kStrided || !tensor.device().is_cpu() || !tensor.has_storage() ||
+  const bool is_known_device = tensor.device().is_cpu() || tensor.device().is_cuda();
+  return tensor.layout() != c10::kStrided || !is_known_device || !tensor.has_storage() ||
          tensor.is_quantized() || tensor.is_nested() || tensor._is_zerotensor() ||
          keys.has(c10::DispatchKey::Python) || keys.has(c10::DispatchKey::FuncTorchBatched) ||
          keys.has(c10::DispatchKey::FuncTorchGradWrapper) ||

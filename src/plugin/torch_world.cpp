@@ -1,6 +1,5 @@
 #include "plugin/torch_world.hpp"
 
-#include <cstring>
 #include <memory>
 #include <new>
 #include <utility>
@@ -38,13 +37,16 @@ class OwnedBlocks {
 void TorchWorld::replay(Token token, std::span<const BlockId> inputs, std::span<BlockId> outputs) {
   const RecordedCall& call = *reinterpret_cast<RecordedCall*>(token);  // NOLINT: our own token
   Engine& engine = session_.engine();
+  const c10::Device device = session_.options().device;
   OwnedBlocks owned(engine);
+  const auto home = session_.at_home();
   owned.reserve(call.overwritten.size() + call.outputs.size());
 
   std::vector<c10::Storage> read;
   read.reserve(inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    read.push_back(storage_over(session_.address_of(inputs[i]), call.input_bytes[i]));
+    session_.await(inputs[i]);
+    read.push_back(storage_over(device, session_.address_of(inputs[i]), call.input_bytes[i]));
   }
   std::vector<c10::Storage> fresh;
   fresh.reserve(call.overwritten.size());
@@ -52,7 +54,7 @@ void TorchWorld::replay(Token token, std::span<const BlockId> inputs, std::span<
     const BlockId block = engine.allocate(it.bytes, call.cost);
     owned.add(block);
     outputs[it.output] = block;
-    fresh.push_back(storage_over(session_.address_of(block), it.bytes));
+    fresh.push_back(storage_over(device, session_.address_of(block), it.bytes));
   }
 
   const torch::jit::Stack results = run_again(call, read, fresh);
@@ -68,16 +70,23 @@ void TorchWorld::replay(Token token, std::span<const BlockId> inputs, std::span<
 torch::jit::Stack TorchWorld::run_again(const RecordedCall& call,
                                         std::span<const c10::Storage> inputs,
                                         std::span<const c10::Storage> fresh) {
-  const std::uint64_t began = steady_clock_ns();
+  const auto start = session_.times().begin(0);
+  const std::uint64_t refusals = this_thread.refusals;
+  // The allocator's answer to the operator: the engine knows what to do about it.
+  const auto throw_if_refused = [&] {
+    if (this_thread.refusals == refusals) return;
+    throw OutOfMemory(session_.last_out_of_memory(),
+                      "That was to run " + call.name() + " again, for what the operator reads.");
+  };
   torch::jit::Stack results;
   try {
     results = call.run_again(inputs, fresh);
-  } catch (const c10::OutOfMemoryError&) {
-    // Our own, from the allocator: the engine knows what to do about it.
-    throw OutOfMemory(session_.last_out_of_memory(),
-                      "That was to run " + call.name() + " again, for what the operator reads.");
+  } catch (const c10::Error&) {
+    throw_if_refused();
+    throw;
   }
-  const std::uint64_t took = steady_clock_ns() - began;
+  throw_if_refused();
+  const double took = session_.times().has_wall_times() ? session_.times().end(start) : call.cost;
   const std::scoped_lock lock(notes_mutex_);
   Recomputed& it = recomputed_[call.name()];
   ++it.times;
@@ -96,7 +105,8 @@ void TorchWorld::check_contents(const RecordedCall& call, std::span<const BlockI
     const RecordedCall::Contents& wanted = call.contents[i];
     const std::uint64_t sum = wanted.sum.load(std::memory_order_relaxed);
     if (sum == 0) continue;
-    if (checksum(session_.address_of(outputs[i]), wanted.bytes, sample_) == sum) continue;
+    const void* data = session_.address_of(outputs[i]);
+    if (session_.device().sum(data, wanted.bytes, sample_) == sum) continue;
     throw Error(call.name() +
                 " was run again and made something else than it did at first. What it reads was "
                 "changed out of coop's sight (by a thread that is older than the budget, or "
@@ -118,7 +128,8 @@ TorchWorld::Made TorchWorld::made(const StorageRecord& record) const noexcept {
 }
 
 std::uint64_t TorchWorld::sum_of_made(const void* data, std::size_t bytes) const noexcept {
-  return checksum(data, bytes, sample_ == Sample::kAll ? Sample::kAll : Sample::kFew);
+  const Sample sample = sample_ == Sample::kAll ? Sample::kAll : Sample::kFew;
+  return session_.device().sum(data, bytes, sample);
 }
 
 bool TorchWorld::is_as_made(Token storage) noexcept {
@@ -150,7 +161,8 @@ void TorchWorld::note_contents(const StorageRecord& record) noexcept {
   RecordedCall::Contents& contents = *made.contents;
   if (!std::exchange(contents.was_evicted, true)) bytes_evicted_once_ += contents.bytes;
   if (!contents.is_filled || contents.sum != 0) return;
-  contents.sum = checksum(session_.address_under_lock(record.block), contents.bytes, sample_);
+  const void* data = session_.address_under_lock(record.block);
+  contents.sum = session_.device().sum(data, contents.bytes, sample_);
 }
 
 void TorchWorld::attach(Token storage, BlockId block) noexcept {
@@ -159,7 +171,7 @@ void TorchWorld::attach(Token storage, BlockId block) noexcept {
   record.block = block;
   std::byte* memory = session_.engine().pool().address(block);
   if (record.is_foreign) {
-    PoolMemory::discard(memory, session_.engine().pool().info(block).bytes);
+    session_.device().discard(memory, session_.engine().pool().info(block).bytes);
   } else {
     if (!record.is_ours) record.is_small = session_.engine().pool().info(block).is_small;
     give_memory(record, memory);
@@ -176,16 +188,20 @@ void TorchWorld::detach(Token storage) noexcept {
 }
 
 void TorchWorld::copy(BlockId from, BlockId to, Bytes bytes) {
-  std::memcpy(session_.address_under_lock(to), session_.address_under_lock(from), bytes);
+  const auto home = session_.at_home();
+  session_.await(from);
+  session_.device().copy(session_.address_under_lock(to), session_.address_under_lock(from), bytes);
 }
 
 void TorchWorld::relocate(const Token* storage, BlockId block, Bytes from, Bytes to, Bytes bytes) {
   std::byte* source = session_.engine().pool().address(block);
   std::byte* target = source - (from - to);
   if (storage != nullptr && StorageRecord::of(*storage)->is_foreign) {
-    return PoolMemory::discard(target, bytes);  // there is nothing of it here
+    return session_.device().discard(target, bytes);  // there is nothing of it here
   }
-  std::memmove(target, source, bytes);
+  const auto home = session_.at_home();
+  session_.await(block);
+  session_.device().move_left(target, source, bytes);
   if (storage != nullptr) give_memory(*StorageRecord::of(*storage), target);
 }
 

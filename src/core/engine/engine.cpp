@@ -105,6 +105,9 @@ RunningCall Engine::begin(Entry& entry, std::span<const StorageId> reads,
     call.inputs.push_back({.value = current_of(storage)});
     graph_.hold(call.inputs.back().value);
   }
+  call.changes_source = std::any_of(call.writes.begin(), call.writes.end(), [&](const auto& it) {
+    return it.reads_old && graph_.values()[it.before].is_source();
+  });
   for (std::uint32_t i = 0; i < writes.size(); ++i) begin_write(call.writes[i], i, call);
   targets_ = std::move(targets);
   if (forecast_) forecast_->resume_places();

@@ -94,8 +94,9 @@ struct RunningCall {
   };
   std::vector<Written> writes;
   std::vector<BlockId> pins;
-  std::uint64_t number = 0;   // of its own; 0: it has not begun, or is over
-  bool was_recorded = false;  // after end_call: it can be run again
+  std::uint64_t number = 0;     // of its own; 0: it has not begun, or is over
+  bool changes_source = false;  // so it will not be recorded
+  bool was_recorded = false;    // after end_call: it can be run again
 };
 
 struct EngineStats {

@@ -51,6 +51,7 @@ Pool::Pool(const PoolOptions& options, Backing& backing)
       holes_by_size_(fit_ == Fit::kBest ? std::optional<HolesBySize>(order_.total())
                                         : std::nullopt),
       small_(small_grains(options), slab_grains(options.bytes)),
+      listener_(options.listener),
       backing_(backing),
       base_(backing.acquire(to_bytes(order_.total()))) {
   if (reinterpret_cast<std::uintptr_t>(base_) % kGrainBytes != 0) {
@@ -235,6 +236,7 @@ Pool::Spot Pool::choose_spot(Grains size, Placement placement) {
 bool Pool::free(BlockId id) noexcept {
   const Record* record = find(id);
   if (record == nullptr) return false;
+  if (listener_ != nullptr) listener_->block_goes(id);
   if (record->kind == Kind::kSmall) {
     if (const auto slab = small_.release(record->slot)) {
       release_extent(*slab);

@@ -53,6 +53,16 @@ enum class Tenure : std::uint8_t {
   kEvictable,  // its contents can be recomputed, or moved
 };
 
+// Told of every block that goes, while its memory is still its own.
+class PoolListener {
+ public:
+  PoolListener() = default;
+  PoolListener(const PoolListener&) = delete;
+  PoolListener& operator=(const PoolListener&) = delete;
+  virtual ~PoolListener() = default;
+  virtual void block_goes(BlockId block) noexcept = 0;
+};
+
 struct PoolOptions {
   Bytes bytes = 0;
   Fit fit = Fit::kFromEnds;
@@ -61,6 +71,7 @@ struct PoolOptions {
   // Every block finds a place while there are bytes for it: the address range is far larger than the
   // budget. For comparing with systems that have no addresses.
   bool ignores_addresses = false;
+  PoolListener* listener = nullptr;
 };
 
 struct BlockInfo {
@@ -206,6 +217,7 @@ class Pool {
   std::size_t block_count_ = 0;
   mutable std::vector<Record> records_;
   std::vector<BlockIndex> unused_;
+  PoolListener* listener_;
   Backing& backing_;
   std::byte* base_;
 };

@@ -7,6 +7,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
+# Of the budgets, and of what the programs and the operators of op_db work on: "cuda" to try a GPU.
+os.environ.setdefault("COOP_DEVICE", "cpu")
+# What makes cuBLAS repeat itself, and small enough for budgets of a few MiB.
+os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":16:8")
+os.environ.setdefault("CUBLASLT_WORKSPACE_SIZE", "64")
 os.environ.setdefault("COOP_PLUGIN", str(ROOT / "build/release/src/libcoop_plugin.so"))
 
 

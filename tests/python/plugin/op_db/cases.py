@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from functools import cache, lru_cache
 import numpy as np
 import torch
 
+DEVICE = os.environ.get("COOP_DEVICE", "cpu")
 DTYPES = {
     "float32": torch.float32,
     "bfloat16": torch.bfloat16,
@@ -56,7 +58,7 @@ def samples(name: str, dtype: str) -> list[object]:
     op = operators()[name]
     seed()
     needs_gradient = differentiable(op, DTYPES[dtype])
-    return list(op.sample_inputs("cpu", DTYPES[dtype], requires_grad=needs_gradient))
+    return list(op.sample_inputs(DEVICE, DTYPES[dtype], requires_grad=needs_gradient))
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ class _Other:
 def _is_ordinary(tensor: torch.Tensor) -> bool:
     return type(tensor) in (torch.Tensor, torch.nn.Parameter) and (
         tensor.layout == torch.strided
-        and tensor.device.type == "cpu"
+        and tensor.device.type != "meta"
         and not tensor.is_quantized
         and not tensor.is_nested
         and tensor.untyped_storage().nbytes() > 0

@@ -10,7 +10,7 @@ import torch
 from coop import _plugin
 from torch.utils._pytree import tree_leaves, tree_map
 
-from op_db.cases import Case, seed
+from op_db.cases import DEVICE, Case, seed
 from op_db.inputs import Recipe
 from op_db.made import Made
 from op_db.outcome import Outcome, differences
@@ -63,7 +63,7 @@ def _backward(results: object, sample, made: Made) -> None:
 def _mode(variant: str) -> AbstractContextManager[object]:
     if variant == "inference":
         return torch.inference_mode()
-    return torch.autocast("cpu", torch.bfloat16, enabled=variant == "autocast")
+    return torch.autocast(DEVICE, torch.bfloat16, enabled=variant == "autocast")
 
 
 def _call(op, sample, variant: str, arguments: tuple, outcome: Outcome, made: Made) -> None:
@@ -106,6 +106,8 @@ def run(op, sample, variant: str, recipe: Recipe, kind: Kind) -> Outcome:
     outcome.add("argument", tensors)
     outcome.add("gradient", [x.grad if x.requires_grad and x.is_leaf else None for x in tensors])
     outcome.add("random state", torch.get_rng_state())
+    if DEVICE == "cuda":
+        outcome.add("random state", torch.cuda.get_rng_state())
     return outcome
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 
-from op_db.cases import ALL, Selection, cases_of, operators
+from op_db.cases import ALL, DEVICE, Selection, cases_of, operators
 from op_db.runs import KINDS, Report, prepare_process
 
 MOST_SECONDS = 300  # for one case
@@ -66,8 +66,9 @@ class Workers:
     count: int = field(default_factory=lambda: os.cpu_count() or 1)
 
     def __post_init__(self) -> None:
-        self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(["op_db.preloaded"])
+        self._context = multiprocessing.get_context("spawn" if DEVICE == "cuda" else "forkserver")
+        if DEVICE == "cpu":
+            self._context.set_forkserver_preload(["op_db.preloaded"])
         self._workers: list[_Worker] = []
         self._waiting: deque[Task] = deque()
         self._crashes: dict[Task, list[str]] = {}  # the cases

@@ -105,6 +105,8 @@ def run(
         outcome.keep(f"optimizer.{index}", optimizer.state_dict())
     outcome.keep("kept", training.kept)
     outcome.keep("random state", torch.get_rng_state())
+    if torch.get_default_device().type == "cuda":
+        outcome.keep("random state of the GPU", torch.cuda.get_rng_state())
     return outcome
 
 

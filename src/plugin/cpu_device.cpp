@@ -1,0 +1,62 @@
+// The host's memory.
+#include <cstring>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "plugin/budget_size.hpp"
+#include "plugin/cpu_allocator.hpp"
+#include "plugin/device.hpp"
+
+namespace coop::plugin {
+namespace {
+
+class CpuDevice final : public Device {
+ public:
+  explicit CpuDevice(c10::Device which) : Device(which) {}
+
+  [[nodiscard]] Bytes whole_bytes() const override { return host_memory_bytes(); }
+  void install_allocator() override { install_cpu_allocator(); }
+  [[nodiscard]] c10::Allocator& plain_allocator() const override {
+    return plugin::plain_allocator();
+  }
+  [[nodiscard]] Bytes bytes_before() override { return 0; }
+  [[nodiscard]] bool has_stand_ins() const override { return true; }
+
+  std::byte* acquire(Bytes bytes) override { return host_.acquire(bytes); }
+  void give_back(std::byte* memory, Bytes bytes) noexcept override {
+    host_.give_back(memory, bytes);
+  }
+  void discard(std::byte* memory, Bytes bytes) noexcept override {
+    const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+    const auto begin = (reinterpret_cast<std::uintptr_t>(memory) + page - 1) / page * page;
+    const auto end = (reinterpret_cast<std::uintptr_t>(memory) + bytes) / page * page;
+    if (begin >= end) return;
+    // If it does not work, nothing is lost but memory.
+    void* first = reinterpret_cast<void*>(begin);  // NOLINT: the first whole page
+    static_cast<void>(madvise(first, end - begin, MADV_DONTNEED));
+  }
+
+  void copy(void* to, const void* from, std::size_t bytes) override {
+    std::memcpy(to, from, bytes);
+  }
+  void move_left(void* to, const void* from, std::size_t bytes) override {
+    std::memmove(to, from, bytes);
+  }
+  std::uint64_t sum(const void* data, std::size_t bytes, Sample sample) noexcept override {
+    return checksum(data, bytes, sample);
+  }
+  [[nodiscard]] std::unique_ptr<OperatorTimes> make_times() override {
+    return std::make_unique<WallTimes>();
+  }
+
+ private:
+  HostBacking host_;
+};
+
+const DeviceKind kCpu(c10::kCPU, [](c10::Device which) -> std::unique_ptr<Device> {
+  return std::make_unique<CpuDevice>(which);
+});
+
+}  // namespace
+}  // namespace coop::plugin

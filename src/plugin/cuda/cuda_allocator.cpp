@@ -1,0 +1,309 @@
+#include "plugin/cuda/cuda_allocator.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAGuard.h>
+
+#include "plugin/session.hpp"
+#include "plugin/torch_version.hpp"
+
+namespace coop::plugin {
+namespace {
+
+using namespace c10::cuda::CUDACachingAllocator;  // NOLINT(google-build-using-namespace)
+using c10::CachingDeviceAllocator::DeviceStats;
+using c10::CachingDeviceAllocator::SegmentInfo;
+
+CUDAAllocator* before_us = nullptr;
+
+void free_cuda_memory(void* data) { before_us->raw_delete(data); }
+
+// Of what a graph or a MemPool takes for itself.
+class Redirections {
+ public:
+  using Filter = std::function<bool(cudaStream_t)>;
+
+  void begin(c10::DeviceIndex device, c10::MempoolId_t pool, Filter filter) {
+    const std::scoped_lock lock(mutex_);
+    all_.push_back({.device = device, .pool = pool, .filter = std::move(filter)});
+    count_ = all_.size();
+  }
+  void end(c10::DeviceIndex device, c10::MempoolId_t pool) {
+    const std::scoped_lock lock(mutex_);
+    std::erase_if(all_, [&](const One& it) { return it.device == device && it.pool == pool; });
+    count_ = all_.size();
+  }
+  bool has(c10::DeviceIndex device, cudaStream_t stream) const {
+    if (count_.load(std::memory_order_relaxed) == 0) return false;
+    const std::scoped_lock lock(mutex_);
+    return std::any_of(all_.begin(), all_.end(),
+                       [&](const One& it) { return it.device == device && it.filter(stream); });
+  }
+
+ private:
+  struct One {
+    c10::DeviceIndex device = 0;
+    c10::MempoolId_t pool;
+    Filter filter;
+  };
+  mutable std::mutex mutex_;
+  std::vector<One> all_;
+  std::atomic<std::size_t> count_ = 0;
+};
+
+class CudaAllocator final : public CUDAAllocator {
+ public:
+  // --- memory ---
+
+  c10::DataPtr allocate(std::size_t bytes) override {
+    Session* session = bytes > 0 ? session_here() : nullptr;
+    return session != nullptr ? session->allocate(bytes) : before_us->allocate(bytes);
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &free_raw; }
+  void copy_data(void* to, const void* from, std::size_t bytes) const override {
+    before_us->copy_data(to, from, bytes);
+  }
+  void* raw_alloc(std::size_t bytes) override {
+    Session* session = bytes > 0 ? session_here() : nullptr;
+    if (session == nullptr) return before_us->raw_alloc(bytes);
+    return session->allocate(bytes).release_context();
+  }
+  void* raw_alloc_with_stream(std::size_t bytes, cudaStream_t stream) override {
+    const c10::DeviceIndex device = c10::cuda::current_device();
+    if (c10::cuda::getCurrentCUDAStream(device).stream() == stream) return raw_alloc(bytes);
+    const c10::cuda::CUDAStreamGuard guard(c10::cuda::getStreamFromExternal(stream, device));
+    return raw_alloc(bytes);
+  }
+  void raw_delete(void* data) override { free_raw(data); }
+  void recordStream(const c10::DataPtr& data, c10::cuda::CUDAStream stream) override {
+    if (!Session::record_stream(data, stream.unwrap())) before_us->recordStream(data, stream);
+  }
+
+  // --- what there is ---
+
+  DeviceStats getDeviceStats(c10::DeviceIndex device) override {
+    DeviceStats stats = before_us->getDeviceStats(device);
+    const Session::PoolsOf pools = Session::pools_of(c10::Device(c10::kCUDA, device));
+    const auto add = [](auto& all, Bytes now, Bytes most) {
+      auto& stat = all[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)];
+      const auto before = stat.current;
+      stat.current += static_cast<std::int64_t>(now);
+      stat.peak = std::max(stat.peak, before + static_cast<std::int64_t>(most));
+      stat.allocated += static_cast<std::int64_t>(most);
+      stat.freed += static_cast<std::int64_t>(most - now);
+    };
+    add(stats.allocated_bytes, pools.held, pools.peak);
+    add(stats.active_bytes, pools.held, pools.peak);
+    add(stats.requested_bytes, pools.held, pools.peak);
+    add(stats.reserved_bytes, pools.bytes, pools.bytes);
+    add(stats.segment, pools.count, pools.count);
+    return stats;
+  }
+  void resetPeakStats(c10::DeviceIndex device) override {
+    before_us->resetPeakStats(device);
+    Session::reset_peaks_of(c10::Device(c10::kCUDA, device));
+  }
+  void resetAccumulatedStats(c10::DeviceIndex device) override {
+    before_us->resetAccumulatedStats(device);
+  }
+  SnapshotInfo snapshot(c10::MempoolId_t pool, bool include_traces) override {
+    SnapshotInfo all = before_us->snapshot(pool, include_traces);
+    if (pool != c10::MempoolId_t{0, 0}) return all;
+    Session::for_each([&](Session& session) {
+      if (session.options().device.is_cuda()) all.segments.push_back(segment_of(session));
+    });
+    return all;
+  }
+  // What cuDNN may take for a workspace: all that eviction could make free.
+  void cacheInfo(c10::DeviceIndex device, std::size_t* largest) override {
+    before_us->cacheInfo(device, largest);
+    if (Session* session = session_here()) {
+      *largest = std::max<std::size_t>(*largest, session->engine().pool().bytes());
+    }
+  }
+  void* getBaseAllocation(void* data, std::size_t* bytes) override {
+    void* base = nullptr;
+    Session::for_each([&](Session& session) {
+      if (!session.has_memory_at(data)) return;
+      base = session.pool_address();
+      if (bytes != nullptr) *bytes = session.engine().pool().bytes();
+    });
+    return base != nullptr ? base : before_us->getBaseAllocation(data, bytes);
+  }
+  ShareableHandle shareIpcHandle(void* data) override {
+    bool is_ours = false;
+    Session::for_each([&](Session& it) { is_ours = is_ours || it.has_memory_at(data); });
+    TORCH_CHECK(
+        !is_ours,
+        "coop: a tensor inside a budget cannot be shared with another process: its memory is "
+        "a piece of the budget's. Share a copy made outside the budget.");
+    return before_us->shareIpcHandle(data);
+  }
+
+  // --- what is PyTorch's alone ---
+
+  void beginAllocateToPool(c10::DeviceIndex device, c10::MempoolId_t pool,
+                           std::function<bool(cudaStream_t)> filter) override {
+    redirections_.begin(device, pool, filter);
+    before_us->beginAllocateToPool(device, pool, std::move(filter));
+  }
+  void endAllocateToPool(c10::DeviceIndex device, c10::MempoolId_t pool) override {
+    redirections_.end(device, pool);
+    before_us->endAllocateToPool(device, pool);
+  }
+  bool initialized() override { return before_us->initialized(); }
+  void init(int devices) override { before_us->init(devices); }
+  double getMemoryFraction(c10::DeviceIndex device) override {
+    return before_us->getMemoryFraction(device);
+  }
+  void setMemoryFraction(double fraction, c10::DeviceIndex device) override {
+    before_us->setMemoryFraction(fraction, device);
+  }
+  std::vector<StreamSegmentSize> getExpandableSegmentSizes(c10::DeviceIndex device) override {
+    return before_us->getExpandableSegmentSizes(device);
+  }
+  void enable(bool value) override { before_us->enable(value); }
+  bool isEnabled() const override { return before_us->isEnabled(); }
+  void emptyCache(c10::MempoolId_t pool) override { before_us->emptyCache(pool); }
+  void releasePool(c10::DeviceIndex device, c10::MempoolId_t pool) override {
+    before_us->releasePool(device, pool);
+  }
+  int getPoolUseCount(c10::DeviceIndex device, c10::MempoolId_t pool) override {
+    return before_us->getPoolUseCount(device, pool);
+  }
+  void createOrIncrefPool(c10::DeviceIndex device, c10::MempoolId_t pool,
+                          std::shared_ptr<CUDAAllocator> allocator) override {
+    before_us->createOrIncrefPool(device, pool, std::move(allocator));
+  }
+  void setUseOnOOM(c10::DeviceIndex device, c10::MempoolId_t pool, bool use) override {
+    before_us->setUseOnOOM(device, pool, use);
+  }
+  void setNoSplit(c10::DeviceIndex device, c10::MempoolId_t pool) override {
+    before_us->setNoSplit(device, pool);
+  }
+  bool checkPoolLiveAllocations(c10::DeviceIndex device, c10::MempoolId_t pool,
+                                const std::unordered_set<void*>& expected) override {
+    return before_us->checkPoolLiveAllocations(device, pool, expected);
+  }
+  std::shared_ptr<void> getIpcDevPtr(std::string handle) override {
+    return before_us->getIpcDevPtr(std::move(handle));
+  }
+  bool isHistoryEnabled() override { return before_us->isHistoryEnabled(); }
+  void recordHistory(bool enabled, CreateContextFn recorder, std::size_t most, RecordContext when,
+                     bool clears, const std::vector<std::string>& skipped) override {
+    before_us->recordHistory(enabled, recorder, most, when, clears, skipped);
+  }
+  void recordAnnotation(const std::vector<std::pair<std::string, std::string>>& data) override {
+    before_us->recordAnnotation(data);
+  }
+  void pushCompileContext(std::string& context) override { before_us->pushCompileContext(context); }
+  void popCompileContext() override { before_us->popCompileContext(); }
+  void setUserMetadata(const std::string& data) override { before_us->setUserMetadata(data); }
+  std::string getUserMetadata() override { return before_us->getUserMetadata(); }
+  void attachOutOfMemoryObserver(OutOfMemoryObserver observer) override {
+    before_us->attachOutOfMemoryObserver(std::move(observer));
+  }
+  void attachAllocatorTraceTracker(AllocatorTraceTracker tracker) override {
+    before_us->attachAllocatorTraceTracker(std::move(tracker));
+  }
+#if TORCH_VERSION_MINOR >= 12
+  void attachOomRejectionObserver(OomRejectionObserver observer) override {
+    before_us->attachOomRejectionObserver(std::move(observer));
+  }
+  std::shared_ptr<c10::GatheredContext> getContextForPointer(const void* data) override {
+    return before_us->getContextForPointer(data);
+  }
+#endif
+#if TORCH_VERSION_MINOR >= 13
+  void markCaptureBegin(c10::DeviceIndex device) override { before_us->markCaptureBegin(device); }
+  void markCaptureEnd(c10::DeviceIndex device) override { before_us->markCaptureEnd(device); }
+  c10::DataPtr allocateWithAddress(std::size_t bytes, void* address) override {
+    return before_us->allocateWithAddress(bytes, address);
+  }
+#endif
+#if TORCH_VERSION_MINOR >= 14
+  bool supportsUserMetadata() override { return before_us->supportsUserMetadata(); }
+  void annotateMemory(const void* data, const std::string& text) override {
+    before_us->annotateMemory(data, text);
+  }
+#endif
+  void enablePeerAccess(c10::DeviceIndex from, c10::DeviceIndex to) override {
+    before_us->enablePeerAccess(from, to);
+  }
+  cudaError_t memcpyAsync(void* to, int to_device, const void* from, int from_device,
+                          std::size_t bytes, cudaStream_t stream, bool peers) override {
+    return before_us->memcpyAsync(to, to_device, from, from_device, bytes, stream, peers);
+  }
+  std::shared_ptr<AllocatorState> getCheckpointState(c10::DeviceIndex device,
+                                                     c10::MempoolId_t pool) override {
+    return before_us->getCheckpointState(device, pool);
+  }
+  CheckpointDelta setCheckpointPoolState(c10::DeviceIndex device,
+                                         std::shared_ptr<AllocatorState> state) override {
+    return before_us->setCheckpointPoolState(device, std::move(state));
+  }
+  std::string name() override { return before_us->name(); }
+
+ private:
+  static void free_raw(void* data) {
+    if (data != nullptr && !Session::free_anywhere(data)) free_cuda_memory(data);
+  }
+  // Null if what this thread asks for now is not for the pool.
+  Session* session_here() {
+    Session* session = Session::current();
+    if (session == nullptr || !session->options().device.is_cuda()) return nullptr;
+    const c10::DeviceIndex device = c10::cuda::current_device();
+    if (session->options().device.index() != device) return nullptr;
+    const cudaStream_t stream = c10::cuda::getCurrentCUDAStream(device).stream();
+    return redirections_.has(device, stream) ? nullptr : session;
+  }
+  static SegmentInfo segment_of(Session& session) {
+    SegmentInfo segment;
+    const Bytes bytes = session.engine().pool().bytes();
+    const Bytes held = session.engine().held_bytes();
+    segment.device = session.options().device.index();
+    segment.address = reinterpret_cast<std::uintptr_t>(session.pool_address());
+    segment.total_size = bytes;
+    segment.requested_size = segment.allocated_size = segment.active_size = held;
+    segment.is_large = true;
+    // How it is divided changes with every operator: one part that is held, one that is free.
+    segment.blocks.push_back(
+        {.size = held, .requested_size = held, .allocated = true, .active = true});
+    segment.blocks.push_back({.size = bytes - held});
+    return segment;
+  }
+
+  Redirections redirections_;
+};
+
+CudaAllocator& ours() {
+  static auto& it = *new CudaAllocator;  // storages remember it for ever
+  return it;
+}
+
+}  // namespace
+
+CUDAAllocator& plain_cuda_allocator() { return before_us != nullptr ? *before_us : *get(); }
+
+void install_cuda_allocator() {
+  CUDAAllocator* now = get();
+  if (now == &ours()) return;
+  before_us = now;
+  allocator.store(&ours());
+  c10::SetAllocator(c10::kCUDA, &ours(), 0);
+}
+
+// Unless somebody has put another one in front of us.
+void remove_cuda_allocator() noexcept {
+  if (get() != &ours()) return;
+  allocator.store(before_us);
+  c10::SetAllocator(c10::kCUDA, before_us, 0);
+}
+
+}  // namespace coop::plugin

@@ -1,0 +1,138 @@
+// A GPU's memory.
+#include <algorithm>
+#include <new>
+#include <string>
+#include <vector>
+
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAGuard.h>
+
+#include "core/base/errors.hpp"
+#include "plugin/cuda/cuda_allocator.hpp"
+#include "plugin/cuda/cuda_streams.hpp"
+#include "plugin/cuda/cuda_times.hpp"
+#include "plugin/device.hpp"
+
+namespace coop::plugin {
+namespace {
+
+using c10::cuda::CUDAGuard;
+
+class CudaDevice final : public Device {
+ public:
+  explicit CudaDevice(c10::Device which) : Device(which) {}
+
+  [[nodiscard]] Bytes whole_bytes() const override { return memory().second; }
+  void install_allocator() override { install_cuda_allocator(); }
+  void remove_allocator() noexcept override { remove_cuda_allocator(); }
+  [[nodiscard]] c10::Allocator& plain_allocator() const override { return plain_cuda_allocator(); }
+
+  // With what it keeps for later, which is less after this.
+  [[nodiscard]] Bytes bytes_before() override {
+    const CUDAGuard guard(which().index());
+    plain_cuda_allocator().emptyCache();
+    const auto stats = plain_cuda_allocator().getDeviceStats(which().index());
+    return static_cast<Bytes>(stats.reserved_bytes[0].current);
+  }
+  [[nodiscard]] bool has_stand_ins() const override { return false; }
+
+  std::byte* acquire(Bytes bytes) override {
+    const CUDAGuard guard(which().index());
+    void* memory = nullptr;
+    if (cudaMalloc(&memory, bytes) == cudaSuccess) return static_cast<std::byte*>(memory);
+    static_cast<void>(cudaGetLastError());
+    throw std::bad_alloc();
+  }
+  void give_back(std::byte* memory, Bytes /*bytes*/) noexcept override {
+    // It waits for all that is still to be done there.
+    const cudaError_t error = cudaFree(memory);
+    static_cast<void>(error);
+  }
+  void discard(std::byte* /*memory*/, Bytes /*bytes*/) noexcept override {}
+
+  void copy(void* to, const void* from, std::size_t bytes) override {
+    C10_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream()));
+  }
+
+  // In pieces that do not overlap with where they go. Where these would be many, by way of another place.
+  void move_left(void* to, const void* from, std::size_t bytes) override {
+    auto* target = static_cast<std::byte*>(to);
+    const auto* source = static_cast<const std::byte*>(from);
+    const auto gap = static_cast<std::size_t>(source - target);
+    constexpr std::size_t kFewPieces = 16;
+    if (gap >= bytes / kFewPieces) {
+      for (std::size_t done = 0; done < bytes; done += gap) {
+        copy(target + done, source + done, std::min(gap, bytes - done));
+      }
+      return;
+    }
+    std::byte* between = staging();
+    for (std::size_t done = 0; done < bytes; done += kStaging) {
+      const std::size_t piece = std::min(kStaging, bytes - done);
+      copy(between, source + done, piece);
+      copy(target + done, between, piece);
+    }
+  }
+
+  void wait() override {
+    const CUDAGuard guard(which().index());
+    C10_CUDA_CHECK(cudaDeviceSynchronize());
+  }
+
+  // Only where every byte is wanted: the host must wait for it.
+  std::uint64_t sum(const void* data, std::size_t bytes, Sample sample) noexcept override {
+    if (sample != Sample::kAll || bytes == 0) return 0;
+    try {
+      const CUDAGuard guard(which().index());
+      std::vector<std::byte> contents(bytes);
+      if (cudaDeviceSynchronize() != cudaSuccess) return 0;
+      if (cudaMemcpy(contents.data(), data, bytes, cudaMemcpyDeviceToHost) != cudaSuccess) return 0;
+      return checksum(contents.data(), bytes, sample);
+    } catch (const std::exception&) {
+      return 0;
+    }
+  }
+
+  [[nodiscard]] std::unique_ptr<OperatorTimes> make_times() override {
+    return std::make_unique<CudaTimes>(which().index());
+  }
+  [[nodiscard]] std::unique_ptr<StreamOrder> make_stream_order() override {
+    return std::make_unique<CudaStreams>(which().index());
+  }
+
+ private:
+  static constexpr std::size_t kStaging = std::size_t{16} << 20U;
+
+  [[nodiscard]] std::pair<Bytes, Bytes> memory() const {
+    const CUDAGuard guard(which().index());
+    std::size_t free = 0;
+    std::size_t total = 0;
+    C10_CUDA_CHECK(cudaMemGetInfo(&free, &total));
+    return {free, total};
+  }
+  [[nodiscard]] cudaStream_t stream() const {
+    return c10::cuda::getCurrentCUDAStream(which().index()).stream();
+  }
+  // A block of the pool's must not be taken for this: that is full when things are moved.
+  std::byte* staging() {
+    if (staging_ == nullptr) staging_ = acquire(kStaging);
+    return staging_;
+  }
+
+  std::byte* staging_ = nullptr;
+};
+
+const DeviceKind kCuda(c10::kCUDA, [](c10::Device which) -> std::unique_ptr<Device> {
+  const int count = c10::cuda::device_count();
+  const int index = which.has_index() ? which.index() : c10::cuda::current_device();
+  if (index < 0 || index >= count) {
+    throw InvalidArgument("there is no 'cuda:" + std::to_string(index) + "': this machine has " +
+                          std::to_string(count) + " GPUs that PyTorch can use");
+  }
+  return std::make_unique<CudaDevice>(
+      c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(index)));
+});
+
+}  // namespace
+}  // namespace coop::plugin
