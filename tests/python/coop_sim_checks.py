@@ -17,6 +17,8 @@ STEP_FIGURES = {
     "fragmentation": (int, float),
     "evictions": int,
     "evicted_bytes": int,
+    "moved_bytes": int,
+    "moving_ns": (int, float),
     "recomputed_calls": int,
     "searches": int,
     "search_ns": int,

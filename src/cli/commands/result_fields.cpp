@@ -27,6 +27,8 @@ void write_result_fields(JsonWriter& json, const LoadedTrace& loaded, const std:
   figure("fragmentation", [](const Step& step) { return step.fragmentation; });
   figure("evictions", [](const Step& step) { return step.evictions; });
   figure("evicted_bytes", [](const Step& step) { return step.evicted_bytes; });
+  figure("moved_bytes", [](const Step& step) { return step.moved_bytes; });
+  figure("moving_ns", [](const Step& step) { return step.moving_ns; });
   figure("recomputed_calls", [](const Step& step) { return step.recomputed_calls; });
   figure("searches", [](const Step& step) { return step.searches; });
   figure("search_ns", [](const Step& step) { return step.search_ns; });

@@ -61,6 +61,10 @@ void add_figures(Table& table, const sim::StepResult& step, Bytes budget) {
                                 format_bytes(step.evicted_bytes) + " in all"});
   table.add_row({"recomputed", format_count(step.recomputed_calls, "call") + ", " +
                                    format_time(step.recomputed_ns)});
+  if (step.moved_bytes > 0) {
+    table.add_row(
+        {"moved", format_bytes(step.moved_bytes) + ", about " + format_time(step.moving_ns)});
+  }
   table.add_row({"search time", format_time(static_cast<double>(step.search_ns)) + " in " +
                                     format_count(step.searches, "search") + ", " +
                                     format_time(per_search) + " each"});

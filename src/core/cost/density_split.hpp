@@ -9,11 +9,11 @@
 // best (the largest variance between the two sides, as in Otsu's threshold for images). Sides less than an
 // octave apart are one kind, and expensive.
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 
 #include "core/base/bytes.hpp"
+#include "core/cost/density_histogram.hpp"
 
 namespace coop {
 
@@ -24,16 +24,11 @@ class DensitySplit {
   [[nodiscard]] bool is_cheap(double cost, Bytes bytes) const;
 
  private:
-  // Quarter octaves around 2^-20 to 2^20 ns per byte: from a fast copy to the dearest product.
-  static constexpr int kBucketsPerOctave = 4;
-  static constexpr int kLeastExponent = -20;
-  static constexpr int kBuckets = 40 * kBucketsPerOctave;
   static constexpr std::uint32_t kObservationsPerUpdate = 64;
 
-  [[nodiscard]] static std::size_t bucket_of(double cost, Bytes bytes);
   void move_border();
 
-  std::array<double, kBuckets> bytes_in_{};
+  DensityHistogram histogram_;
   std::size_t border_ = 0;  // buckets before it are cheap
   std::uint32_t observations_ = 0;
 };

@@ -1,6 +1,5 @@
 #include "core/engine/compaction.hpp"
 
-#include <limits>
 #include <vector>
 
 namespace coop {
@@ -14,23 +13,24 @@ struct Piece {
 
 }  // namespace
 
-std::optional<Extent> find_stretch_to_compact(const Pool& pool, Grains request) {
+std::optional<Stretch> find_stretch_to_compact(const Pool& pool, Grains request,
+                                               const CompactionTerms& terms) {
   std::vector<Piece> run;  // pieces since the last one that may not move
   std::size_t left = 0;
   Grains room = 0;
   double cost = 0;
-  double best_cost = std::numeric_limits<double>::infinity();
-  std::optional<Extent> best;
+  std::optional<Stretch> best;
 
   for (const Chunk* chunk : pool.order().chunks()) {
     for (int slot = 0; slot < chunk->count; ++slot) {
       const Extent extent = chunk->extent(slot);
       Piece piece{.extent = extent, .room = extent.size()};
-      if (!chunk->is_hole(slot) && !chunk->is_fixed(slot)) {
-        piece.cost = static_cast<double>(chunk->facts(slot).cost);
-      } else if (!chunk->is_hole(slot) && pool.is_movable(chunk->block_at(slot))) {
+      if (!chunk->is_hole(slot) && terms.evicts(chunk->facts(slot))) {
+        piece.cost = terms.cost_of_evicting(chunk->facts(slot));
+      } else if (!chunk->is_hole(slot) &&
+                 (!chunk->is_fixed(slot) || pool.is_movable(chunk->block_at(slot)))) {
         piece.room = 0;
-        piece.cost = static_cast<double>(to_bytes(extent.size())) * kCopyNsPerByte;
+        piece.cost = static_cast<double>(to_bytes(extent.size())) * terms.copy_ns_per_byte;
       } else if (!chunk->is_hole(slot)) {
         run.clear();
         left = 0;
@@ -46,9 +46,8 @@ std::optional<Extent> find_stretch_to_compact(const Pool& pool, Grains request) 
         cost -= run[left].cost;
         ++left;
       }
-      if (room >= request && cost < best_cost) {
-        best_cost = cost;
-        best = Extent{run[left].extent.begin, extent.end};
+      if (room >= request && (!best || cost < best->cost)) {
+        best = Stretch{{run[left].extent.begin, extent.end}, cost};
       }
     }
   }

@@ -1,23 +1,55 @@
 #pragma once
 
+#include <algorithm>
+#include <limits>
 #include <optional>
 
 #include "core/pool/pool.hpp"
 
 namespace coop {
 
-// Copies within a device run at terabytes a second; what matters is that copying beats recomputing.
+// Copies within a device run at terabytes a second; what matters is that copying beats recomputing. For when
+// nothing better is known.
 inline constexpr double kCopyNsPerByte = 0.0005;
 
-// The last resort where no window exists because blocks that cannot be recomputed lie scattered: a
-// stretch of the pool in which holes and evictable blocks together have room for the request, once
-// the movable blocks among them have been pushed to its left end.
+// What it costs to empty a stretch of the pool, in nanoseconds.
+struct CompactionTerms {
+  double copy_ns_per_byte = kCopyNsPerByte;
+  // A block that was used this long before `now` costs what it costs, one that was used half as long before
+  // twice as much. 0: how long does not matter.
+  double usual_staleness = 0;
+  double now = 0;
+  // Evictable blocks that cost this much are moved like others; 0: all of them are.
+  double dear = std::numeric_limits<double>::infinity();
+
+  [[nodiscard]] double cost_of_evicting(const BlockFacts& block) const {
+    return static_cast<double>(block.cost) * usual() / staleness(block);
+  }
+  [[nodiscard]] bool evicts(const BlockFacts& block) const {
+    return !block.is_fixed && static_cast<double>(block.cost) * usual() < dear * staleness(block);
+  }
+
+ private:
+  [[nodiscard]] double usual() const { return usual_staleness > 0 ? usual_staleness : 1; }
+  [[nodiscard]] double staleness(const BlockFacts& block) const {
+    return usual_staleness > 0 ? std::max(1.0, now - block.last_use) : 1;
+  }
+};
+
+struct Stretch {
+  Extent extent;
+  double cost = 0;
+};
+
+// A stretch of the pool in which there is room for the request, once some evictable blocks have gone and the
+// others, movable or evictable, have been pushed to its left end.
 //
 //     before   | E |  hole  | M | E | M |        E evictable, M movable
 //     after    | M | M |       room     |
 //
 // Cheapest first: what is evicted costs its recomputation, what is moved costs its copy. Pinned and
 // staying blocks break the stretch. O(n).
-[[nodiscard]] std::optional<Extent> find_stretch_to_compact(const Pool& pool, Grains request);
+[[nodiscard]] std::optional<Stretch> find_stretch_to_compact(const Pool& pool, Grains request,
+                                                             const CompactionTerms& terms);
 
 }  // namespace coop

@@ -171,6 +171,7 @@ std::vector<StorageId> Engine::end_call(RunningCall& call, const CallResult& res
       graph_.adopt(recorded, static_cast<std::uint32_t>(written) + i, id);
     }
     density_.observe(cost, output.bytes);
+    if (is_recorded) recorded_density_.add(cost, output.bytes);
     note_written(storage);
     place(id, output.block);
     world_.attach(output.storage, output.block);

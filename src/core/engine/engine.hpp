@@ -202,6 +202,7 @@ class Engine final : private BlockOwner, private GraphListener {
   void prepare_search() override;
   bool correct_costs(std::span<const BlockId> victims) override;
   bool keeps_some(std::span<const BlockId> victims) noexcept override;
+  [[nodiscard]] double copy_ns_per_byte() const override;
   [[nodiscard]] LargeBlock witness(BlockId block, const BlockInfo& info) const override;
   // GraphListener
   void value_goes(ValueId id, const Value& value) noexcept override;
@@ -302,6 +303,7 @@ class Engine final : private BlockOwner, private GraphListener {
   Graph graph_;
   EvictedRegions regions_;
   DensitySplit density_;
+  DensityHistogram recorded_density_;  // of what Calls made that can be run again
   EngineStats stats_;
   Patience patience_;
   LossMeter loss_;

@@ -1,7 +1,9 @@
 #include "core/engine/evicting_pool.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include "core/base/check.hpp"
@@ -56,11 +58,17 @@ BlockId EvictingPool::make_room_and_allocate(const Request& request) {
   for (;;) {
     COOP_CHECK(rounds_left > 0);
     --rounds_left;
-    choose_victims(request);
+    const auto terms = choose_victims(request);
     const bool can_evict = !victims_.empty();
-    for (const BlockId victim : victims_) evict(victim);
-    const bool has_moved = !can_evict && move_blocks_aside(request);
-    if (!can_evict && !has_moved) throw OutOfMemory(report_memory(pool_, request.bytes, owner_));
+    bool has_compacted = false;
+    if (!can_evict) {
+      has_compacted = compact_for(request, {.copy_ns_per_byte = owner_.copy_ns_per_byte()});
+      if (!has_compacted) throw OutOfMemory(report_memory(pool_, request.bytes, owner_));
+    } else if (terms) {
+      has_compacted = compact_for(request, *terms);
+    } else {
+      for (const BlockId victim : victims_) evict(victim);
+    }
 
     const std::uint64_t searched = clock_();
     const auto id = pool_.allocate(request.bytes, request.placement);
@@ -71,13 +79,14 @@ BlockId EvictingPool::make_room_and_allocate(const Request& request) {
           static_cast<double>(pool_.free_bytes()) / static_cast<double>(pool_.bytes());
       return *id;
     }
-    COOP_CHECK(!has_moved);  // sliding makes room for certain
+    COOP_CHECK(!has_compacted);  // sliding makes room for certain
   }
 }
 
 // Costs that are out of date are nearly always too low (more is evicted by now): victims whose costs turn
-// out right are the best there are. Each round corrects a cost, and after a few it is good enough.
-void EvictingPool::choose_victims(const Request& request) {
+// out right are the best there are. Each round corrects a cost, and after a few it is good enough. What is
+// returned: on which terms to compact rather than to evict them.
+std::optional<CompactionTerms> EvictingPool::choose_victims(const Request& request) {
   constexpr int kMostCorrections = 64;
   const std::uint64_t began = clock_();
   owner_.prepare_search();
@@ -87,7 +96,9 @@ void EvictingPool::choose_victims(const Request& request) {
     const bool is_good = round >= kMostCorrections || !owner_.correct_costs(victims_);
     if (is_good && !owner_.keeps_some(victims_)) break;
   }
+  const auto terms = cheaper_than_victims(request);
   stats_.search_ns += clock_() - began;
+  return terms;
 }
 
 template <typename Message>
@@ -114,25 +125,81 @@ void EvictingPool::evict(BlockId id) {
   stats_.evicted_cost += static_cast<double>(block.cost);
 }
 
-bool EvictingPool::move_blocks_aside(const Request& request) {
+// Note [Moving instead of evicting]
+//
+// Blocks come to lie where there is room when they are made. Some can be recomputed then and cannot later:
+// gradients, what an optimizer keeps. Those cut the pool into pieces in which nothing large fits, however much
+// is free, and then the same few large blocks push each other out again and again. So before victims go it is
+// asked what it would cost to push blocks together. Where enough is free, that loses nothing. Else some go,
+// none of them dear, and all others are moved: what a replay is about to read, in the first place.
+//
+// It must cost much less than to bring the victims back. What a copy takes is a guess; not all victims will
+// come back; and what they leave serves the next request, too.
+std::optional<CompactionTerms> EvictingPool::cheaper_than_victims(const Request& request) const {
+  constexpr double kMuchCheaper = 4;
+  constexpr double kMuchCheaperToEvict = 8;
+  if (!policy_.traits().moves_blocks || pool_.ignores_addresses()) return std::nullopt;
+  double cost = 0;
+  double score = 0;
+  for (const BlockId victim : victims_) {
+    const BlockInfo block = pool_.info(victim);
+    cost += static_cast<double>(block.cost);
+    score += static_cast<double>(block.cost) / std::max(1.0, request.now - block.last_use);
+  }
+  if (!(score > 0)) return std::nullopt;
+  const CompactionTerms with_victims{.copy_ns_per_byte = owner_.copy_ns_per_byte(),
+                                     .usual_staleness = cost / score,
+                                     .now = request.now,
+                                     .dear = cost / kMuchCheaperToEvict};
+  CompactionTerms without = with_victims;
+  without.dear = 0;
+  const auto cost_with = [&](const CompactionTerms& terms) {
+    const auto stretch = find_stretch_to_compact(pool_, to_grains(request.bytes), terms);
+    return stretch ? stretch->cost : std::numeric_limits<double>::infinity();
+  };
+  const double moving = pool_.free_bytes() < request.bytes ? std::numeric_limits<double>::infinity()
+                                                           : cost_with(without);
+  const double evicting_some = cost_with(with_victims);
+  const bool can_move = kMuchCheaper * moving < cost;
+  // What lives long has victims where it belongs, even if others are cheaper today.
+  const bool can_evict_some =
+      request.placement != Placement::kLongLived && kMuchCheaperToEvict * evicting_some < cost;
+  if (can_move && (!can_evict_some || moving <= evicting_some)) return without;
+  if (can_evict_some) return with_victims;
+  return std::nullopt;
+}
+
+bool EvictingPool::compact_for(const Request& request, const CompactionTerms& terms) {
   if (pool_.ignores_addresses()) return false;
+  std::vector<BlockId> evictable;
   std::vector<BlockId> evicted;
   std::vector<BlockId> moved;
   do {
     const std::uint64_t began = clock_();
-    const auto stretch = find_stretch_to_compact(pool_, to_grains(request.bytes));
+    const auto stretch = find_stretch_to_compact(pool_, to_grains(request.bytes), terms);
     stats_.search_ns += clock_() - began;
     if (!stretch) return false;
+    evictable.clear();
     evicted.clear();
     moved.clear();
-    for_each_piece(pool_.order(), *stretch, [&](const Chunk& chunk, int slot) {
+    for_each_piece(pool_.order(), stretch->extent, [&](const Chunk& chunk, int slot) {
       if (chunk.is_hole(slot)) return;
-      (chunk.is_fixed(slot) ? moved : evicted).push_back(pool_.id_of(chunk.block_at(slot)));
+      const BlockId id = pool_.id_of(chunk.block_at(slot));
+      (terms.evicts(chunk.facts(slot)) ? evicted : moved).push_back(id);
+      if (!chunk.is_fixed(slot)) evictable.push_back(id);
     });
-  } while (owner_.keeps_some(evicted));
+  } while (owner_.keeps_some(evictable));
   for (const BlockId id : evicted) evict(id);
-  for (const BlockId id : moved) move_left(id);
+  move_left(moved);
   return true;
+}
+
+// In address order.
+void EvictingPool::move_left(std::span<const BlockId> blocks) {
+  const Bytes moved_before = stats_.moved_bytes;
+  for (const BlockId id : blocks) move_left(id);
+  stats_.moving_ns +=
+      static_cast<double>(stats_.moved_bytes - moved_before) * owner_.copy_ns_per_byte();
 }
 
 void EvictingPool::move_left(BlockId id) {
@@ -146,6 +213,14 @@ void EvictingPool::move_left(BlockId id) {
 }
 
 void EvictingPool::move_all_left() {
+  for (const BlockId id : movable_blocks()) move_left(id);
+}
+
+void EvictingPool::gather_what_is_free() {
+  if (policy_.traits().moves_blocks && !pool_.ignores_addresses()) move_left(movable_blocks());
+}
+
+std::vector<BlockId> EvictingPool::movable_blocks() const {
   std::vector<BlockId> movable;
   for (const Chunk* chunk : pool_.order().chunks()) {
     for (int slot = 0; slot < chunk->count; ++slot) {
@@ -153,7 +228,7 @@ void EvictingPool::move_all_left() {
       if (may_move) movable.push_back(pool_.id_of(chunk->block_at(slot)));
     }
   }
-  for (const BlockId id : movable) move_left(id);
+  return movable;
 }
 
 }  // namespace coop

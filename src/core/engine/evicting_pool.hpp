@@ -4,8 +4,9 @@
 //
 //     allocate(request)
 //       1. a hole that fits                         -> done, nothing was evicted
-//       2. ask the policy for victims, evict them,  -> until the request fits
-//          and again
+//       2. ask the policy for victims;
+//          evict them, and again                    -> until the request fits
+//          or compact, where that costs less        -> once
 //       3. no victims: slide movable blocks aside   -> once
 //       4. OutOfMemory
 //
@@ -17,6 +18,7 @@
 #include <span>
 #include <vector>
 
+#include "core/engine/compaction.hpp"
 #include "core/engine/out_of_memory.hpp"
 #include "core/policy/policy.hpp"
 #include "core/pool/pool.hpp"
@@ -33,6 +35,9 @@ class BlockOwner : public BlockWitness {
   virtual void evict(BlockId id) = 0;
   // The block's contents are copied to an address further left. The two ranges may overlap.
   virtual void relocate(BlockId id, Bytes from, Bytes to, Bytes bytes) = 0;
+
+  // What it takes to copy, in nanoseconds.
+  [[nodiscard]] virtual double copy_ns_per_byte() const { return kCopyNsPerByte; }
 
   // Costs depend on what else is evicted, and are brought up to date when they matter. Called before
   // victims are chosen ...
@@ -54,6 +59,7 @@ struct EvictionStats {
   double evicted_cost = 0;  // nanoseconds that it would take to bring all of it back
   std::uint64_t moves = 0;
   Bytes moved_bytes = 0;
+  double moving_ns = 0;         // that moves for requests have taken, as far as the owner knows
   std::uint64_t search_ns = 0;  // spent choosing victims and place, without the evicting itself
   std::uint64_t making_room_ns = 0;  // with it
   double fragmentation_sum = 0;      // over searches that were served: free / pool then
@@ -80,17 +86,22 @@ class EvictingPool {
   void evict(BlockId id);
   // Pushes everything that may move to the left end.
   void move_all_left();
+  // The same where the policy moves blocks, for the sake of requests to come.
+  void gather_what_is_free();
 
   [[nodiscard]] Pool& pool() { return pool_; }
   [[nodiscard]] const EvictionStats& stats() const { return stats_; }
 
  private:
   BlockId make_room_and_allocate(const Request& request);
-  void choose_victims(const Request& request);
+  std::optional<CompactionTerms> choose_victims(const Request& request);
   template <typename Message>
   void tell_owner(Message&& message);
   void move_left(BlockId id);
-  bool move_blocks_aside(const Request& request);
+  void move_left(std::span<const BlockId> blocks);
+  [[nodiscard]] std::vector<BlockId> movable_blocks() const;
+  [[nodiscard]] std::optional<CompactionTerms> cheaper_than_victims(const Request& request) const;
+  bool compact_for(const Request& request, const CompactionTerms& terms);
 
   Pool& pool_;
   Policy& policy_;

@@ -156,6 +156,7 @@ struct Replay::Held {
 
 void Replay::run_call(CallId call_id) {
   expect_progress(call_id);
+  if (engine_.is_replay_in_circles_) engine_.evicting_.gather_what_is_free();
   try {
     try_call(call_id);
   } catch (const OutOfMemory& no_room) {

@@ -15,7 +15,9 @@
 //    earlier, so it comes first. Each Call may run only so often; beyond that it is out of memory.
 // 5. A past Value lives in scratch, a block of its own, until its last planned reader has run. Whoever
 //    changes a Value where it is comes last of its readers, and gets that scratch.
-// 6. A Call that finds no room beside its inputs is tried once more, after those were moved aside.
+// 6. A Call that finds no room beside its inputs is tried once more, after those were moved aside. Where
+//    Calls run in circles, what is free is gathered before each: what is pinned while it runs would else part
+//    it into pieces that are of no use.
 //
 // The lock is not held while a Call runs; only one thread is that far at a time.
 //

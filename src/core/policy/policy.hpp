@@ -34,7 +34,8 @@ struct PolicyTraits {
   bool keeps_cheap_apart = false;      // cheap blocks go to the other end
   bool keeps_long_lived_left = false;  // room for long-lived blocks is made at the left end
   Surroundings surroundings = Surroundings::kRegions;
-  bool looks_ahead = false;  // steps that repeat are planned (core/forecast)
+  bool moves_blocks = false;  // where that costs less than what would have to be evicted
+  bool looks_ahead = false;   // steps that repeat are planned (core/forecast)
 };
 
 struct PolicyOptions {

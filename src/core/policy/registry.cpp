@@ -14,10 +14,11 @@ struct Entry {
   std::unique_ptr<Policy> (*make)(const PolicyTraits&, const PolicyOptions&) = nullptr;
 };
 
-#define COOP_POLICY(maker, name, fit, cheap_apart, long_lived_left, surroundings, ahead, summary) \
-  Entry{                                                                                          \
-      {name, summary, Fit::fit, cheap_apart, long_lived_left, Surroundings::surroundings, ahead}, \
-      make_##maker},
+#define COOP_POLICY(maker, name, fit, cheap_apart, long_lived_left, surroundings, moves, ahead,    \
+                    summary)                                                                       \
+  Entry{{name, summary, Fit::fit, cheap_apart, long_lived_left, Surroundings::surroundings, moves, \
+         ahead},                                                                                   \
+        make_##maker},
 constexpr std::array kPolicies{
 #include "core/policy/policies.inc"
 };

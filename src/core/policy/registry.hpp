@@ -8,7 +8,8 @@
 
 namespace coop {
 
-#define COOP_POLICY(maker, name, fit, cheap_apart, long_lived_left, surroundings, ahead, summary) \
+#define COOP_POLICY(maker, name, fit, cheap_apart, long_lived_left, surroundings, moves, ahead, \
+                    summary)                                                                    \
   std::unique_ptr<Policy> make_##maker(const PolicyTraits& traits, const PolicyOptions& options);
 #include "core/policy/policies.inc"
 #undef COOP_POLICY

@@ -21,9 +21,11 @@ struct Figures {
     const double fragmentation = eviction.fragmentation_sum - before.eviction.fragmentation_sum;
     return {.base_ns = engine.base_ns - before.engine.base_ns,
             .recomputed_ns = engine.replay_ns - before.engine.replay_ns,
+            .moving_ns = eviction.moving_ns - before.eviction.moving_ns,
             .more_to_halve = loss.more_to_halve,
             .evictions = eviction.evictions - before.eviction.evictions,
             .evicted_bytes = eviction.evicted_bytes - before.eviction.evicted_bytes,
+            .moved_bytes = eviction.moved_bytes - before.eviction.moved_bytes,
             .recomputed_calls = engine.replays - before.engine.replays,
             .searches = eviction.searches - before.eviction.searches,
             .search_ns = eviction.search_ns - before.eviction.search_ns,

@@ -47,16 +47,20 @@ struct SimulationOptions {
 struct StepResult {
   double base_ns = 0;  // without recomputation
   double recomputed_ns = 0;
+  double moving_ns = 0;     // blocks to other places for requests, by the engine's own estimate
   Bytes more_to_halve = 0;  // bytes beyond the budget: that would about halve what is recomputed
   std::uint64_t evictions = 0;
   Bytes evicted_bytes = 0;
+  Bytes moved_bytes = 0;
   std::uint64_t recomputed_calls = 0;
   std::uint64_t searches = 0;   // allocations that had to evict
   std::uint64_t search_ns = 0;  // real time
   double fragmentation = 0;     // mean over searches of what is then free of the pool
 
-  [[nodiscard]] double total_ns() const { return base_ns + recomputed_ns; }
-  [[nodiscard]] double overhead() const { return base_ns > 0 ? recomputed_ns / base_ns : 0; }
+  [[nodiscard]] double total_ns() const { return base_ns + recomputed_ns + moving_ns; }
+  [[nodiscard]] double overhead() const {
+    return base_ns > 0 ? (recomputed_ns + moving_ns) / base_ns : 0;
+  }
 };
 
 // Where a trace did not fit.

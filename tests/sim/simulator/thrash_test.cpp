@@ -1,0 +1,51 @@
+// Networks that trained a hundred times slower, or not at all, while a good part of the pool was free: what cannot
+// be recomputed lay scattered, and the same few large blocks pushed each other out again and again. Note [Moving
+// instead of evicting] in core/engine/evicting_pool.cpp.
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "sim/generators/generators.hpp"
+#include "sim/simulator/demand.hpp"
+#include "sim/simulator/simulator.hpp"
+#include "sim/trace/dtr_log.hpp"
+#include "sim/trace/trace_file.hpp"
+#include "support/recorded_logs.hpp"
+
+namespace coop::sim {
+namespace {
+
+SimulationResult run(const Trace& trace, double ratio, std::size_t steps) {
+  const auto peak = static_cast<double>(measure_demand(trace).peak_bytes);
+  return simulate(
+      trace, {.policy = "coop-online", .budget = static_cast<Bytes>(ratio * peak), .steps = steps});
+}
+
+// Parameters, gradients and momentum are a third of the peak.
+TEST(NoThrash, WhereGradientsAndMomentumLieScattered) {
+  const Trace trace = read_trace(testing::repository() / "tests/data/cpu/resnet50.coop.gz");
+  const SimulationResult result = run(trace, 0.6, 3);
+  ASSERT_TRUE(result.is_ok()) << result.failure->why;
+  for (const StepResult& step : result.steps) EXPECT_LT(step.overhead(), 0.3);
+}
+
+TEST(NoThrash, WhereTheBudgetIsSmall) {
+  const Trace trace = read_dtr_log(testing::h200_log("resnet50"), Mutation::kInPlace);
+  const SimulationResult result = run(trace, 0.28, 1);
+  ASSERT_TRUE(result.is_ok()) << result.failure->why;
+  EXPECT_LT(result.last().overhead(), 0.5);
+}
+
+TEST(NoThrash, WhereWeightsAreAveraged) {
+  for (const Generator& generator : known_generators()) {
+    if (std::string(generator.name) != "evaluation") continue;
+    const SimulationResult result = run(generator.generate({.seed = 8, .steps = 6}), 0.55, 6);
+    ASSERT_TRUE(result.is_ok()) << result.failure->why;
+    EXPECT_LT(result.last().overhead(), 0.2);
+    return;
+  }
+  FAIL() << "there is no such generator";
+}
+
+}  // namespace
+}  // namespace coop::sim
