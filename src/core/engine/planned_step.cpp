@@ -83,7 +83,7 @@ void Engine::tell_forecast_of_end(const RunningCall& call, const CallResult& res
                             .cost = result.cost,
                             .workspace = most_allocated_ - std::min(most_allocated_, made_bytes),
                             .is_replayable = static_cast<bool>(recorded),
-                            .recomputed = stats_.replay_ns});
+                            .recomputed = stats_.replay_ns + evicting_.stats().moving_ns});
   if (step_call) ++stats_.planned_calls;
   if (step_call && graph_.calls().contains(recorded)) bind_to_plan(recorded, *step_call);
 }
