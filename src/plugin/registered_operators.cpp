@@ -23,7 +23,7 @@ struct Registration {
   std::vector<std::unique_ptr<OperatorFacts>> facts;
 };
 
-std::shared_mutex mutex;
+std::shared_mutex registered_mutex;
 std::unordered_map<c10::OperatorName, Registration>& registrations() {
   static auto& all = *new std::unordered_map<c10::OperatorName, Registration>;
   return all;
@@ -62,7 +62,7 @@ void register_operator(const std::string& name, bool is_random) {
   TORCH_CHECK_VALUE(!overloads.empty(), "coop: there is no operator '", name,
                     "'. Names are like 'myspace::myop' or 'myspace::myop.overload', and the "
                     "operator must be defined before it is registered");
-  const std::unique_lock lock(mutex);
+  const std::unique_lock lock(registered_mutex);
   for (const c10::OperatorName& it : overloads) {
     Registration& registration = registrations()[it];
     registration.is_random = is_random;
@@ -72,12 +72,12 @@ void register_operator(const std::string& name, bool is_random) {
 
 const OperatorFacts* registered_facts_of(const c10::OperatorHandle& op) {
   {
-    const std::shared_lock lock(mutex);
+    const std::shared_lock lock(registered_mutex);
     const auto found = registrations().find(op.operator_name());
     if (found == registrations().end()) return nullptr;
     if (found->second.schema == &op.schema()) return found->second.facts.back().get();
   }
-  const std::unique_lock lock(mutex);
+  const std::unique_lock lock(registered_mutex);
   Registration& registration = registrations()[op.operator_name()];
   registration.facts.push_back(study(op, registration.is_random));
   registration.schema = &op.schema();

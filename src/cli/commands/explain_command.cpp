@@ -219,7 +219,7 @@ int explain(const ExplainOptions& options) {
   return 0;
 }
 
-void declare(CLI::App& app, ExplainOptions& options) {
+void declare_explain(CLI::App& app, ExplainOptions& options) {
   add_trace_argument(app, options.path);
   add_trace_options(app, options.trace);
   add_policy_option(app, options.policy);
@@ -235,7 +235,7 @@ void add_explain(CLI::App& app, Action& chosen) {
       app, chosen, "explain",
       "What was evicted and recomputed most, and what keeps the budget from being smaller.",
       "coop-sim explain tests/data/h200/resnet50.log.gz --inplace --policy coop --ratio .5",
-      declare, explain);
+      declare_explain, explain);
 }
 
 }  // namespace coop::cli

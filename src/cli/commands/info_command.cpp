@@ -25,7 +25,7 @@ struct InfoOptions {
   bool is_json = false;
 };
 
-constexpr std::size_t kMostListed = 10;
+constexpr std::size_t kMostOfAKind = 10;
 
 // What memory holds when most of it is needed.
 enum class Kind : std::uint8_t { kForGood, kFromOutside, kComputed, kBeingMade, kWorkspace };
@@ -138,7 +138,7 @@ std::vector<Alike> largest_storages(const sim::Trace& trace) {
   }
   std::vector<Alike> largest;
   for (const auto& [storage, count] : counts) {
-    if (largest.size() == kMostListed) break;
+    if (largest.size() == kMostOfAKind) break;
     largest.push_back({.name = storage.second, .bytes = storage.first, .count = count});
   }
   return largest;
@@ -191,10 +191,10 @@ std::string as_text(const LoadedTrace& loaded) {
   }
   const std::vector<OpTotal> totals = totals_by_op(trace);
   Table ops;
-  ops.add_row({"operators, " + std::to_string(std::min(totals.size(), kMostListed)) + " of " +
+  ops.add_row({"operators, " + std::to_string(std::min(totals.size(), kMostOfAKind)) + " of " +
                    std::to_string(totals.size()),
                "calls", "time", "share", "made"});
-  for (std::size_t i = 0; i < std::min(totals.size(), kMostListed); ++i) {
+  for (std::size_t i = 0; i < std::min(totals.size(), kMostOfAKind); ++i) {
     const OpTotal& total = totals[i];
     ops.add_row(
         {trace.name(total.op), std::to_string(total.calls), format_time(total.cost_ns),

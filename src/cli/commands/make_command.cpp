@@ -44,7 +44,7 @@ std::string kinds() {
   return text;
 }
 
-void declare(CLI::App& app, MakeOptions& options) {
+void declare_make(CLI::App& app, MakeOptions& options) {
   app.add_option("KIND", options.kind, "what trains; see below")->required();
   app.add_option("--seed", options.generator.seed, "of its shapes and costs")
       ->capture_default_str();
@@ -62,7 +62,7 @@ void add_make(CLI::App& app, Action& chosen) {
   static const std::string kExample =
       "coop-sim make transformer --seed 7 --steps 3 -o transformer.trace.gz\n\n" + kinds();
   add_subcommand<MakeOptions>(app, chosen, "make", "A synthetic network that trains, as a trace.",
-                              kExample.c_str(), declare, make_trace);
+                              kExample.c_str(), declare_make, make_trace);
 }
 
 }  // namespace coop::cli

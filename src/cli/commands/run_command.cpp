@@ -132,7 +132,7 @@ int run_trace(const RunOptions& options) {
   return 0;
 }
 
-void declare(CLI::App& app, RunOptions& options) {
+void declare_run(CLI::App& app, RunOptions& options) {
   add_trace_argument(app, options.path);
   add_trace_options(app, options.trace);
   add_policy_option(app, options.policy);
@@ -149,8 +149,8 @@ void declare(CLI::App& app, RunOptions& options) {
 void add_run(CLI::App& app, Action& chosen) {
   add_subcommand<RunOptions>(
       app, chosen, "run", "One trace inside one budget: what it costs.",
-      "coop-sim run tests/data/h200/bert_large.log.gz --inplace --policy coop --ratio .5", declare,
-      run_trace);
+      "coop-sim run tests/data/h200/bert_large.log.gz --inplace --policy coop --ratio .5",
+      declare_run, run_trace);
 }
 
 }  // namespace coop::cli

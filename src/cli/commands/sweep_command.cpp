@@ -81,7 +81,7 @@ int run_sweep(const SweepOptions& options) {
   return sweep.is_complete() ? 0 : kInterrupted;
 }
 
-void declare(CLI::App& app, SweepOptions& options) {
+void declare_sweep(CLI::App& app, SweepOptions& options) {
   app.add_option("TRACE", options.paths, "traces of ours or DTR logs, plain or gzipped")
       ->required();
   add_trace_options(app, options.trace);
@@ -117,7 +117,7 @@ void add_sweep(CLI::App& app, Action& chosen) {
       "done.",
       "coop-sim sweep tests/data/h200/*.log.gz --inplace --policies coop,dtr,dte\n"
       "      --ratios .8,.6,.5,.4 --reference tests/data/h200/lower_bound.csv --plot sweep.html",
-      declare, run_sweep);
+      declare_sweep, run_sweep);
 }
 
 }  // namespace coop::cli

@@ -11,7 +11,7 @@ namespace coop::cli {
 namespace {
 
 constexpr std::string_view kHeader = "reference,trace,ratio,time";
-constexpr std::string_view kDoesNotFit = "none";
+constexpr std::string_view kDidNotFit = "none";
 constexpr std::size_t kFields = 4;
 
 std::array<std::string_view, kFields> split(std::string_view line) {
@@ -28,7 +28,7 @@ std::array<std::string_view, kFields> split(std::string_view line) {
 
 ReferenceFigure parse_figure(std::string_view ratio, std::string_view time) {
   ReferenceFigure figure{.ratio = sim::parse_decimal(ratio, "the ratio")};
-  if (time != kDoesNotFit) figure.overhead = sim::parse_decimal(time, "the time") - 1;
+  if (time != kDidNotFit) figure.overhead = sim::parse_decimal(time, "the time") - 1;
   return figure;
 }
 

@@ -24,7 +24,7 @@ namespace {
 using Call = StepFacts::Call;
 using Detail = StepEvaluation::Detail;
 
-constexpr int kMostRounds = 16;
+constexpr int kMostPlans = 16;
 constexpr int kPatientRounds = 4;
 // Parts of the budget: what nobody gets; what is taken from the drops in a round at the most, and, where little did
 // not help, at the least; and what is taken in addition.
@@ -49,7 +49,7 @@ class Planner {
     if (!evaluation_.run(search_.drops(), Detail::kBlocks)) return std::nullopt;
     sort_blocks();
     count_what_is_not_planned();
-    for (int round = 0; round < kMostRounds; ++round) {
+    for (int round = 0; round < kMostPlans; ++round) {
       if (!search_.fit() || !evaluation_.run(search_.drops(), Detail::kBlocks)) break;
       sort_blocks();
       if (placed_.size() > BlockLayout::kMostBlocks) break;

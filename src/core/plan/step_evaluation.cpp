@@ -5,8 +5,6 @@
 namespace coop {
 namespace {
 
-constexpr std::uint32_t kNone = StepFacts::kNone;
-
 // Runs again for each call of the program, on average: more is not a plan.
 constexpr std::size_t kMostRunsAgain = 16;
 // Versions that the estimate of a gap's cost looks at.
@@ -56,7 +54,7 @@ void StepEvaluation::let_sources_arrive(Call call) {
   for (const Version version : facts_.arrives[call]) {
     state_[version].is_there = true;
     held_ += facts_.versions[version].bytes;
-    open_block(version, static_cast<Moment>(memory_.size()), call, kNone);
+    open_block(version, static_cast<Moment>(memory_.size()), call, StepFacts::kNone);
   }
   if (facts_.gone_before[call].empty()) return;
   const Moment moment = add_moment(call, 0);
@@ -216,10 +214,10 @@ void StepEvaluation::estimate(Gap& gap) {
     stack_.pop_back();
     const Call maker = facts_.versions[version].producer;
     if (version != gap.version) {
-      if (state_[version].is_there || maker == kNone) continue;
+      if (state_[version].is_there || maker == StepFacts::kNone) continue;
       // It was there for a moment within the gap, and then the gap's version would have come along.
       const StateOfCall& made = state_of_call_[maker];
-      const bool was_there = made.ran_for != kNone && made.ran_for > gap.from;
+      const bool was_there = made.ran_for != StepFacts::kNone && made.ran_for > gap.from;
       if (was_there && !facts_.is_current(version, call)) continue;
     }
     if (state_of_call_[maker].seen_by_walk == walks_) continue;
@@ -248,7 +246,7 @@ void StepEvaluation::close_block(Version version) {
 
 void StepEvaluation::add_workspace(Call by, Call call, Moment moment) {
   if (detail_ != Detail::kBlocks || facts_.workspace[by] == 0) return;
-  blocks_.push_back({facts_.workspace[by], moment, moment, call, by, kNone});
+  blocks_.push_back({facts_.workspace[by], moment, moment, call, by, StepFacts::kNone});
 }
 
 }  // namespace coop

@@ -11,7 +11,6 @@ namespace {
 
 using Call = StepFacts::Call;
 using Version = StepFacts::Version;
-constexpr std::uint32_t kNone = StepFacts::kNone;
 
 void number_versions(const StepRecord& step, StepFacts& facts) {
   Version next = 0;
@@ -35,9 +34,9 @@ class FactsBuilder {
         most_depth_(most_depth),
         facts_(facts),
         lineage_(facts) {
-    current_.assign(step.storages.size(), kNone);
-    written_in_.assign(step.storages.size(), kNone);
-    seen_as_input_.assign(facts.versions.size(), kNone);
+    current_.assign(step.storages.size(), StepFacts::kNone);
+    written_in_.assign(step.storages.size(), StepFacts::kNone);
+    seen_as_input_.assign(facts.versions.size(), StepFacts::kNone);
   }
 
   void build() {
@@ -48,11 +47,11 @@ class FactsBuilder {
     for (const StepRecord::Event& event : step_.events) {
       switch (event.kind) {
         case StepRecord::Kind::kSource:
-          if (current_[event.subject] != kNone) release(event.subject);
+          if (current_[event.subject] != StepFacts::kNone) release(event.subject);
           arrive(event.subject, false);
           break;
         case StepRecord::Kind::kRelease:
-          if (current_[event.subject] != kNone) release(event.subject);
+          if (current_[event.subject] != StepFacts::kNone) release(event.subject);
           break;
         case StepRecord::Kind::kCall:
           run(event.subject);
@@ -88,7 +87,7 @@ class FactsBuilder {
     const auto version = static_cast<Version>(facts_.versions.size());
     facts_.versions.emplace_back();
     lineage_.add_source();
-    seen_as_input_.push_back(kNone);
+    seen_as_input_.push_back(StepFacts::kNone);
     describe(version, storage);
     if (is_there_before) facts_.there_before += facts_.versions[version].bytes;
     current_[storage] = version;
@@ -98,7 +97,7 @@ class FactsBuilder {
   }
 
   void release(std::uint32_t storage) {
-    const Version version = std::exchange(current_[storage], kNone);
+    const Version version = std::exchange(current_[storage], StepFacts::kNone);
     retire(version);
     if (lineage_.is_source(version) && lineage_.has_readers(version)) {
       lineage_.make_orphan(version);
@@ -119,7 +118,7 @@ class FactsBuilder {
     protect_from_writes(call);
     for (const StepRecord::Write& write : step_.writes_of(call)) {
       const Version before = current_[write.storage];
-      if (before == kNone || !lineage_.is_source(before)) continue;
+      if (before == StepFacts::kNone || !lineage_.is_source(before)) continue;
       if (seen_as_input_[before] == call) can_run_again = false;  // it reads what it destroys
     }
     std::uint32_t depth = 0;
@@ -143,7 +142,7 @@ class FactsBuilder {
   void end() {
     open_call();
     for (const Version version : current_) {
-      if (version == kNone) continue;
+      if (version == StepFacts::kNone) continue;
       facts_.versions[version].current_until = facts_.calls + 1;
       add_input(facts_.calls, version);
     }
@@ -178,7 +177,7 @@ class FactsBuilder {
   // --- calls ---
 
   void add_input(Call call, Version version) {
-    if (version == kNone || seen_as_input_[version] == call) return;
+    if (version == StepFacts::kNone || seen_as_input_[version] == call) return;
     seen_as_input_[version] = call;
     inputs_.push_back(version);
   }
@@ -188,7 +187,7 @@ class FactsBuilder {
   void protect_from_writes(Call call) {
     todo_.clear();
     for (const StepRecord::Write& write : step_.writes_of(call)) {
-      if (current_[write.storage] != kNone) todo_.push_back(current_[write.storage]);
+      if (current_[write.storage] != StepFacts::kNone) todo_.push_back(current_[write.storage]);
     }
     for (bool is_settled = false; !is_settled;) {
       is_settled = true;
@@ -230,7 +229,7 @@ class FactsBuilder {
     written_.clear();
     for (const StepRecord::Write& write : step_.writes_of(call)) {
       const Version before = current_[write.storage];
-      if (before != kNone && written_in_[write.storage] != call) {
+      if (before != StepFacts::kNone && written_in_[write.storage] != call) {
         adopt(write.storage);
         written_in_[write.storage] = call;
         written_.emplace_back(write.storage, version);
@@ -239,7 +238,7 @@ class FactsBuilder {
       ++version;
     }
     for (const std::uint32_t storage : step_.made_by(call)) {
-      if (current_[storage] != kNone) release(storage);
+      if (current_[storage] != StepFacts::kNone) release(storage);
       adopt(storage);
       current_[storage] = version;
       facts_.makes.add(version++);

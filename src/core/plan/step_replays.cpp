@@ -6,8 +6,6 @@
 namespace coop {
 namespace {
 
-constexpr std::uint32_t kNone = StepFacts::kNone;
-
 // Readers of a past version that are asked whether they come along.
 constexpr std::size_t kMostReaders = 64;
 
@@ -25,7 +23,7 @@ bool StepEvaluation::plan_missing(Call call) {
     stack_.pop_back();
     if (state_[version].is_there) continue;
     const Call producer = facts_.versions[version].producer;
-    if (producer == kNone) return false;
+    if (producer == StepFacts::kNone) return false;
     if (state_of_call_[producer].planned_for == call) continue;
     state_of_call_[producer].planned_for = call;
     agenda_.push_back(producer);
@@ -44,7 +42,7 @@ void StepEvaluation::bring_along(Call call) {
     const Call again = agenda_[next++];
     for (const Version made : facts_.outputs(again)) {
       const bool is_past = !facts_.is_current(made, call);
-      if (is_past && facts_.versions[made].producer != kNone) offer_readers(made, call);
+      if (is_past && facts_.versions[made].producer != StepFacts::kNone) offer_readers(made, call);
     }
   }
 }
@@ -73,7 +71,8 @@ bool StepEvaluation::is_wanted_along(Version version, Call producer, Call call) 
   const auto inputs = facts_.inputs[producer];
   return std::all_of(inputs.begin(), inputs.end(), [&](Version input) {
     const Call maker = facts_.versions[input].producer;
-    return state_[input].is_there || (maker != kNone && state_of_call_[maker].planned_for == call);
+    return state_[input].is_there ||
+           (maker != StepFacts::kNone && state_of_call_[maker].planned_for == call);
   });
 }
 
@@ -123,7 +122,7 @@ void StepEvaluation::run_again(Call again, Call call) {
 
 // Its memory is there; who wants it?
 void StepEvaluation::deliver(Version version, Call call, Moment moment) {
-  const bool is_droppable = facts_.versions[version].producer != kNone;
+  const bool is_droppable = facts_.versions[version].producer != StepFacts::kNone;
   if (is_droppable && facts_.is_current(version, call)) {
     come_back(version, call, moment);
   } else {

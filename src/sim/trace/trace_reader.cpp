@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kHeader = "coop-trace ";
 
-class Reader {
+class TraceReader {
  public:
   void read(std::string_view line) {
     if (!has_header_) {
@@ -51,39 +51,39 @@ class Reader {
   struct Instruction {
     std::string_view word;
     bool is_of_version_2;
-    void (Reader::*read)(Words&);
+    void (TraceReader::*read)(Words&);
   };
   static constexpr auto kOf1 = false;
   static constexpr auto kOf2 = true;
 
   void read_instruction(std::string_view line) {
     static constexpr std::array<Instruction, 26> kInstructions{{
-        {"call", kOf1, &Reader::read_call},
-        {"release", kOf1, &Reader::read_about<&TraceBuilder::release>},
-        {"name", kOf1, &Reader::read_name},
-        {"source", kOf1, &Reader::read_source},
-        {"export", kOf1, &Reader::read_about<&TraceBuilder::export_pointer>},
-        {"pin", kOf1, &Reader::read_about<&TraceBuilder::pin>},
-        {"unpin", kOf1, &Reader::read_about<&TraceBuilder::unpin>},
-        {"step", kOf1, &Reader::read_step},
-        {"annotate", kOf1, &Reader::read_annotation},
-        {"end", kOf1, &Reader::read_end},
-        {"evicted", kOf2, &Reader::read_evicted},
-        {"again", kOf2, &Reader::read_again},
-        {"block", kOf2, &Reader::read_block},
-        {"free", kOf2, &Reader::read_free},
-        {"settle", kOf2, &Reader::read_about<&TraceBuilder::settle>},
-        {"begin", kOf2, &Reader::read_begin},
-        {"room", kOf2, &Reader::read_room},
-        {"finish", kOf2, &Reader::read_finish},
-        {"abort", kOf2, &Reader::read_abort},
-        {"foreign", kOf2, &Reader::read_foreign},
-        {"adopt", kOf2, &Reader::read_adopt},
-        {"keep", kOf2, &Reader::read_about<&TraceBuilder::keep>},
-        {"bring", kOf2, &Reader::read_about<&TraceBuilder::bring>},
-        {"evict-all", kOf2, &Reader::read_note<EventKind::kEvictAll>},
-        {"compact", kOf2, &Reader::read_note<EventKind::kCompact>},
-        {"fails", kOf2, &Reader::read_note<EventKind::kFails>},
+        {"call", kOf1, &TraceReader::read_call},
+        {"release", kOf1, &TraceReader::read_about<&TraceBuilder::release>},
+        {"name", kOf1, &TraceReader::read_name},
+        {"source", kOf1, &TraceReader::read_source},
+        {"export", kOf1, &TraceReader::read_about<&TraceBuilder::export_pointer>},
+        {"pin", kOf1, &TraceReader::read_about<&TraceBuilder::pin>},
+        {"unpin", kOf1, &TraceReader::read_about<&TraceBuilder::unpin>},
+        {"step", kOf1, &TraceReader::read_step},
+        {"annotate", kOf1, &TraceReader::read_annotation},
+        {"end", kOf1, &TraceReader::read_end},
+        {"evicted", kOf2, &TraceReader::read_evicted},
+        {"again", kOf2, &TraceReader::read_again},
+        {"block", kOf2, &TraceReader::read_block},
+        {"free", kOf2, &TraceReader::read_free},
+        {"settle", kOf2, &TraceReader::read_about<&TraceBuilder::settle>},
+        {"begin", kOf2, &TraceReader::read_begin},
+        {"room", kOf2, &TraceReader::read_room},
+        {"finish", kOf2, &TraceReader::read_finish},
+        {"abort", kOf2, &TraceReader::read_abort},
+        {"foreign", kOf2, &TraceReader::read_foreign},
+        {"adopt", kOf2, &TraceReader::read_adopt},
+        {"keep", kOf2, &TraceReader::read_about<&TraceBuilder::keep>},
+        {"bring", kOf2, &TraceReader::read_about<&TraceBuilder::bring>},
+        {"evict-all", kOf2, &TraceReader::read_note<EventKind::kEvictAll>},
+        {"compact", kOf2, &TraceReader::read_note<EventKind::kCompact>},
+        {"fails", kOf2, &TraceReader::read_note<EventKind::kFails>},
     }};
     Words words(line);
     const std::string_view word = words.next("instruction");
@@ -229,7 +229,7 @@ class Reader {
 }  // namespace
 
 Trace parse_trace(std::string_view text, const std::string& file) {
-  Reader reader;
+  TraceReader reader;
   for_each_line(text, file, [&](std::string_view line) { reader.read(line); });
   try {
     return reader.finish();
