@@ -11,6 +11,24 @@
 namespace coop::plugin {
 namespace {
 
+// What madvise is about: the whole pages in a piece of memory.
+struct Pages {
+  std::uintptr_t begin;
+  std::uintptr_t end;
+};
+Pages pages_in(std::byte* memory, Bytes bytes) {
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+  return {.begin = (begin + page - 1) / page * page, .end = (begin + bytes) / page * page};
+}
+
+// If it does not work, nothing is lost but time or memory.
+void advise(Pages pages, int advice) noexcept {
+  if (pages.begin >= pages.end) return;
+  void* begin = reinterpret_cast<void*>(pages.begin);  // NOLINT
+  static_cast<void>(madvise(begin, pages.end - pages.begin, advice));
+}
+
 class CpuDevice final : public Device {
  public:
   explicit CpuDevice(c10::Device which) : Device(which) {}
@@ -23,18 +41,17 @@ class CpuDevice final : public Device {
   [[nodiscard]] Bytes bytes_before() override { return 0; }
   [[nodiscard]] bool has_stand_ins() const override { return true; }
 
-  std::byte* acquire(Bytes bytes) override { return host_.acquire(bytes); }
+  // It is one piece that is used again and again, all of it: what large pages are for.
+  std::byte* acquire(Bytes bytes) override {
+    std::byte* memory = host_.acquire(bytes);
+    advise(pages_in(memory, bytes), MADV_HUGEPAGE);
+    return memory;
+  }
   void give_back(std::byte* memory, Bytes bytes) noexcept override {
     host_.give_back(memory, bytes);
   }
   void discard(std::byte* memory, Bytes bytes) noexcept override {
-    const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
-    const auto begin = (reinterpret_cast<std::uintptr_t>(memory) + page - 1) / page * page;
-    const auto end = (reinterpret_cast<std::uintptr_t>(memory) + bytes) / page * page;
-    if (begin >= end) return;
-    // If it does not work, nothing is lost but memory.
-    void* first = reinterpret_cast<void*>(begin);  // NOLINT: the first whole page
-    static_cast<void>(madvise(first, end - begin, MADV_DONTNEED));
+    advise(pages_in(memory, bytes), MADV_DONTNEED);
   }
 
   void copy(void* to, const void* from, std::size_t bytes) override {
