@@ -5,7 +5,8 @@ usage: training.py [--networks a,b] [--budgets .6,.5] [--policies a,b] [--steps 
 
 A budget is a share of what the network holds at most when the budget does not bind. All run in one
 process and take turns with plain steps, which the times are compared with: "step 1" is the first,
-in which nothing is known, "step N" the last. "recomputed" is what was run again in the last step.
+in which nothing is known; of the second half of the steps it is the middle one's time. "recomputed"
+is what was run again in those, on average, against the time of a plain step.
 coop-online is coop without its forecast of the next step. Losses and parameters must be plain
 PyTorch's, bit for bit, or it ends with an error.
 """
@@ -75,6 +76,12 @@ def later(rounds):
     return statistics.median([it for times in rounds for it in times[1:]])
 
 
+def plain_step(network):
+    """The time of one, the middle of a few after the first."""
+    beside = Training(network)
+    return statistics.median([beside.step() for _ in range(5)][1:])
+
+
 def measure(name, network, options):
     """One dictionary for each budget and policy."""
     # Plain and unbound in turns: whatever else the machine does meets both alike.
@@ -92,13 +99,12 @@ def measure(name, network, options):
         "budget": None,
         "bytes": peak,
         "policy": "coop",
-        "last": later(free_times) / later(plain_times) - 1,
+        "late": later(free_times) / later(plain_times) - 1,
     }
 
     for share in options.budgets:
         for policy in options.policies:
-            beside = Training(network)
-            base = statistics.median([beside.step() for _ in range(3)][1:])
+            base = plain_step(network)
             row = {"network": name, "budget": share, "bytes": int(share * peak), "policy": policy}
             try:
                 training, times, counters = run_inside(network, options.steps, row["bytes"], policy)
@@ -107,18 +113,21 @@ def measure(name, network, options):
                 continue
             must_be_equal(training, plain, f"{name}, {share} by {policy}")
             del training
-            before, after = counters[-2], counters[-1]
+            base = (base + plain_step(network)) / 2  # before and after
+            late = options.steps - options.steps // 2
+            before, after, count = counters[late - 1], counters[-1], options.steps - late
+            recomputed = (after.recomputing_ns - before.recomputing_ns) / count
             yield {
                 **row,
                 "first": times[0] / plain_times[0][0] - 1,
-                "last": times[-1] / base - 1,
-                "recomputed": (after.recomputing_ns - before.recomputing_ns) / (1e9 * base),
-                "evictions": after.evictions - before.evictions,
+                "late": statistics.median(times[late:]) / base - 1,
+                "recomputed": recomputed / (1e9 * base),
+                "evictions": (after.evictions - before.evictions) // count,
                 "fragmentation": after.fragmentation,
             }
 
 
-def show(row, steps):
+def show(row):
     budget = "not binding" if row["budget"] is None else f"{row['budget']:.0%}"
     text = f"{row['network']:12} {budget:>11} {row['bytes'] / 2**20:8.0f} MiB  {row['policy']:12}"
     if "error" in row:
@@ -128,7 +137,7 @@ def show(row, steps):
         text += f" step 1 {row['first']:+7.1%}"
     else:
         text += " " * 15
-    text += f"  step {steps} {row['last']:+7.1%}"
+    text += f"  later {row['late']:+7.1%}"
     if "recomputed" in row:
         text += f"  recomputed {row['recomputed']:6.1%}  evictions {row['evictions']:5}"
     print(text, flush=True)
@@ -147,7 +156,7 @@ def main():
     parser.add_argument("--networks", type=names, default=list(NETWORKS), help=", ".join(NETWORKS))
     parser.add_argument("--budgets", type=numbers, default=[0.6, 0.5])
     parser.add_argument("--policies", type=names, default=["coop", "coop-online", "dtr", "dte"])
-    parser.add_argument("--steps", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=3, help="of what does not bind")
     parser.add_argument("--smoke", action="store_true", help="shows that it runs, measures nothing")
     parser.add_argument("--json", metavar="FILE", help="also write the table there")
@@ -167,7 +176,7 @@ def main():
     for name in options.networks:
         for row in measure(name, networks[name], options):
             table.append(row)
-            show(row, options.steps)
+            show(row)
     if options.json:
         Path(options.json).write_text(json.dumps({"training": table}, indent=1) + "\n")
 
