@@ -4,6 +4,7 @@
 // what it read. A replay of the wrong version, a write that got lost, memory used by two: all show as a
 // different number. Memory is real: every grain of a block holds its contents, at its address.
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -205,7 +206,8 @@ class HashWorld final : public World {
     Allocated& operator=(const Allocated&) = delete;
     ~Allocated() {
       // The last first, as a function does that is left.
-      for (auto it = blocks_.rbegin(); it != blocks_.rend(); ++it) world_.engine_->free(*it);
+      std::for_each(blocks_.rbegin(), blocks_.rend(),
+                    [&](BlockId block) { world_.engine_->free(block); });
     }
     BlockId add(Bytes bytes, double cost) {
       blocks_.reserve(blocks_.size() + 1);
