@@ -77,10 +77,10 @@ def test_an_unknown_policy_lists_those_there_are():
 @pytest.mark.parametrize(
     ("device", "says"),
     [
-        ("cuda", "'cuda' is not there yet"),
-        (torch.device("cuda", 0), "'cuda' is not there yet"),
-        ("gpu7", "no device 'gpu7'; there is 'cpu'"),
-        (7.5, "no device 7.5; there is 'cpu'"),
+        ("cuda", "sees no GPU here"),
+        (torch.device("cuda", 0), "sees no GPU here"),
+        ("gpu7", "no device 'gpu7'; there are 'cpu', 'cuda'"),
+        (7.5, "no device 7.5; there are 'cpu', 'cuda'"),
     ],
 )
 def test_devices_that_are_not_there(device, says):
