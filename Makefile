@@ -1,6 +1,6 @@
 # Short names for what the scripts do. `make` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo demo-sim test test-full bench docs format lint clean
+.PHONY: help setup build demo demo-sim test test-full gpu-test bench docs format lint clean
 
 help:       ## List these targets
 	@sed -n 's/^\([a-z-]*\): .*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -26,6 +26,9 @@ test: setup ## Every check; STAGES="release lint" runs only these, TORCH=2.13.0 
 
 test-full: setup ## The same at full size, with a dated report in bench/results/
 	@scripts/test.sh --full $(STAGES)
+
+gpu-test:   ## The tests that need a GPU, with a report in bench/results/; the plugin must be built
+	@scripts/gpu_test.sh $(ARGS)
 
 bench: setup ## Micro-benchmarks and their table; ARGS="--json FILE" writes it beside
 	@scripts/bench.sh $(ARGS)

@@ -76,6 +76,14 @@ void audit_view(Session& session, const c10::OperatorHandle& op, c10::DispatchKe
   session.findings().add(op, audit.findings());
 }
 
+// A graph keeps addresses, and writes there whenever it is launched; and what we would run again for one of its
+// operators would not run now.
+void refuse_capture(Session& session) {
+  TORCH_CHECK(session.streams() == nullptr || !session.streams()->is_capturing(),
+              "coop: a CUDA graph cannot be captured inside a budget. Capture it before the budget "
+              "begins; what it holds counts then.");
+}
+
 void handle(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit::Stack* stack) {
   if (watched) watched->note(op);
   if (Session::active() == nullptr) return pass_on(op, below, stack);
@@ -83,6 +91,7 @@ void handle(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit
   if (facts.kind == Kind::kOurs) return pass_on(op, below, stack);
   const CurrentSession session;
   if (!session) return pass_on(op, below, stack);
+  if (private_pools.load(std::memory_order_relaxed) > 0) refuse_capture(*session);
   // Python code handles it, and calls others for it, which we see.
   if (below.has(c10::DispatchKey::Python)) return op.redispatchBoxed(below, stack);
 

@@ -19,6 +19,8 @@
 //
 // Any thread may call these; blocks go under the engine's lock.
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 
 #include <c10/core/Stream.h>
@@ -26,6 +28,10 @@
 #include "core/pool/pool.hpp"
 
 namespace coop::plugin {
+
+// Of PyTorch's own that something is allocated in at this moment, in place of ours; a graph that is being captured
+// has one.
+inline std::atomic<std::uint32_t> private_pools = 0;
 
 class StreamOrder : public PoolListener {
  public:
@@ -38,6 +44,8 @@ class StreamOrder : public PoolListener {
   virtual void allocated(BlockId block) = 0;
   // The calling thread's stream may use what the engine has brought back by now.
   virtual void begin_operator() = 0;
+  // Whether what the calling thread enqueues goes into a graph, and does not run now.
+  [[nodiscard]] virtual bool is_capturing() const = 0;
   // Whether what the calling thread enqueues is home's.
   [[nodiscard]] virtual bool is_home() const = 0;
   // The calling thread's stream uses it.

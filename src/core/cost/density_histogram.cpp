@@ -29,7 +29,7 @@ double DensityHistogram::quantile(double share) const {
   for (int i = 0; i < kBuckets; ++i) {
     below += bytes_in_[static_cast<std::size_t>(i)];
     if (below <= 0 || below < wanted) continue;
-    const auto end = static_cast<std::uint64_t>(i + 1 + kFirstBucket);
+    const auto end = static_cast<std::uint64_t>(i) + 1 + kFirstBucket;
     return std::bit_cast<double>(end << kBitsBehind);
   }
   return 0;

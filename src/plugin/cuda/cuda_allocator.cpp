@@ -1,7 +1,6 @@
 #include "plugin/cuda/cuda_allocator.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <functional>
 #include <mutex>
 #include <utility>
@@ -32,15 +31,15 @@ class Redirections {
   void begin(c10::DeviceIndex device, c10::MempoolId_t pool, Filter filter) {
     const std::scoped_lock lock(mutex_);
     all_.push_back({.device = device, .pool = pool, .filter = std::move(filter)});
-    count_ = all_.size();
+    private_pools = static_cast<std::uint32_t>(all_.size());
   }
   void end(c10::DeviceIndex device, c10::MempoolId_t pool) {
     const std::scoped_lock lock(mutex_);
     std::erase_if(all_, [&](const One& it) { return it.device == device && it.pool == pool; });
-    count_ = all_.size();
+    private_pools = static_cast<std::uint32_t>(all_.size());
   }
   bool has(c10::DeviceIndex device, cudaStream_t stream) const {
-    if (count_.load(std::memory_order_relaxed) == 0) return false;
+    if (private_pools.load(std::memory_order_relaxed) == 0) return false;
     const std::scoped_lock lock(mutex_);
     return std::any_of(all_.begin(), all_.end(),
                        [&](const One& it) { return it.device == device && it.filter(stream); });
@@ -54,7 +53,6 @@ class Redirections {
   };
   mutable std::mutex mutex_;
   std::vector<One> all_;
-  std::atomic<std::size_t> count_ = 0;
 };
 
 class CudaAllocator final : public CUDAAllocator {

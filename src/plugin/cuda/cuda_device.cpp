@@ -28,12 +28,13 @@ class CudaDevice final : public Device {
   void remove_allocator() noexcept override { remove_cuda_allocator(); }
   [[nodiscard]] c10::Allocator& plain_allocator() const override { return plain_cuda_allocator(); }
 
-  // With what it keeps for later, which is less after this.
+  // With what it keeps for later, which is less after this; and with our own.
   [[nodiscard]] Bytes bytes_before() override {
     const CUDAGuard guard(which().index());
+    if (staging_ == nullptr) staging_ = acquire(kStaging);
     plain_cuda_allocator().emptyCache();
     const auto stats = plain_cuda_allocator().getDeviceStats(which().index());
-    return static_cast<Bytes>(stats.reserved_bytes[0].current);
+    return kStaging + static_cast<Bytes>(stats.reserved_bytes[0].current);
   }
   [[nodiscard]] bool has_stand_ins() const override { return false; }
 
@@ -67,11 +68,10 @@ class CudaDevice final : public Device {
       }
       return;
     }
-    std::byte* between = staging();
     for (std::size_t done = 0; done < bytes; done += kStaging) {
       const std::size_t piece = std::min(kStaging, bytes - done);
-      copy(between, source + done, piece);
-      copy(target + done, between, piece);
+      copy(staging_, source + done, piece);
+      copy(target + done, staging_, piece);
     }
   }
 
@@ -102,7 +102,7 @@ class CudaDevice final : public Device {
   }
 
  private:
-  static constexpr std::size_t kStaging = std::size_t{16} << 20U;
+  static constexpr std::size_t kStaging = std::size_t{4} << 20U;
 
   [[nodiscard]] std::pair<Bytes, Bytes> memory() const {
     const CUDAGuard guard(which().index());
@@ -114,12 +114,8 @@ class CudaDevice final : public Device {
   [[nodiscard]] cudaStream_t stream() const {
     return c10::cuda::getCurrentCUDAStream(which().index()).stream();
   }
-  // A block of the pool's must not be taken for this: that is full when things are moved.
-  std::byte* staging() {
-    if (staging_ == nullptr) staging_ = acquire(kStaging);
-    return staging_;
-  }
 
+  // Not a block of the pool's: that is full when things are moved. For ever, like the device.
   std::byte* staging_ = nullptr;
 };
 

@@ -24,6 +24,12 @@ cudaStream_t CudaStreams::current() const {
   return c10::cuda::getCurrentCUDAStream(device_).stream();
 }
 
+bool CudaStreams::is_capturing() const {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  static_cast<void>(cudaStreamIsCapturing(current(), &status));
+  return status != cudaStreamCaptureStatusNone;
+}
+
 bool CudaStreams::is_home() const {
   return !has_home_.load(std::memory_order_acquire) ||
          current() == home_.load(std::memory_order_relaxed);

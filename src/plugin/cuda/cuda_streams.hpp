@@ -19,6 +19,7 @@ class CudaStreams final : public StreamOrder {
 
   void allocated(BlockId block) override;
   void begin_operator() override;
+  [[nodiscard]] bool is_capturing() const override;
   [[nodiscard]] bool is_home() const override;
   void use(BlockId block) override;
   void use_on(BlockId block, c10::Stream stream) override;

@@ -4,7 +4,6 @@
 #include <thread>
 
 #include <c10/cuda/CUDAException.h>
-#include <c10/cuda/CUDAGraphsC10Utils.h>
 
 #include "core/engine/engine.hpp"
 
@@ -37,9 +36,6 @@ OperatorTimes::Start CudaTimes::begin(std::uint64_t kind) {
   if (kinds_.size() >= kMostKinds && !kinds_.contains(kind)) kinds_.clear();
   Kind& known = kinds_[kind];
   if (known.runs >= kRuns || pending_.size() >= kMostPending) return start;
-  const bool is_captured =
-      c10::cuda::currentStreamCaptureStatusMayInitCtx() != c10::cuda::CaptureStatus::None;
-  if (is_captured) return start;
   const cudaStream_t stream = c10::cuda::getCurrentCUDAStream(device_).stream();
   start.measurement = take();
   start.is_first = known.runs++ == 0;

@@ -78,6 +78,8 @@ def workers(request):
 def test_what_it_leaves_is_the_same(task, workers):
     report = workers.report(task)
     assert not report.differing, f"seed {task.selection.seed}\n" + "\n".join(report.differing)
+    if report.cases == 0 and report.not_counted:
+        pytest.skip(f"no sample of it runs in plain PyTorch: {report.not_counted[0]}")
     # All that may be evicted was: it is not by hiding.
     may_go = 0 if task.kind == "audit" else report.made.get("none", 0)
     assert report.made.get(EVICTED, 0) == may_go

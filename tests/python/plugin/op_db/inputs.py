@@ -68,7 +68,7 @@ class Recipe:
         storage = tensor.untyped_storage()
         number = numbers.setdefault(storage._cdata, len(self._bases))
         if number == len(self._bases):
-            whole = torch.empty(0, dtype=torch.uint8).set_(storage)
+            whole = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage)
             self._bases.append(whole.clone())
         geometry = (tensor.shape, tensor.stride(), tensor.storage_offset())
         return _View(
