@@ -78,10 +78,10 @@ void Audit::run_again(const RecordedCall& call, std::span<c10::StorageImpl* cons
   }
   try {
     const RandomState before = RandomState::of(random_.generator());
+    const RandomStateGuard as_it_was(before);
     const torch::jit::Stack results = call.run_again(inputs, fresh);
     if (before.has_moved()) {
       findings_.emplace_back("draws random numbers only when it is run again");
-      before.put_back();
     }
     compare_made(call, results, made);
   } catch (const std::exception& error) {

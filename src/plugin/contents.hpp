@@ -35,6 +35,7 @@ class Contents {
     std::vector<StorageId> reads;
     for (const Held& it : held_) reads.push_back(it.record->id);
     call_ = session_.engine().begin_call(reads, {});
+    for (const Held& it : held_) session_.hand_over(*it.record);
   }
 
  private:

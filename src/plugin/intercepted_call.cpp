@@ -215,7 +215,13 @@ void InterceptedCall::use_on_this_stream() {
   if (streams.is_home()) return;
   streams.begin_operator();
   for (const Use& use : uses_) {
-    if (!use.record->is_foreign) streams.use(use.record->block);
+    if (use.record->is_foreign) continue;
+    // It may have been evicted, and have other memory now.
+    if (use.role == Role::kOverwritten) {
+      streams.allocated(use.record->block);
+    } else {
+      streams.use(use.record->block);
+    }
   }
 }
 

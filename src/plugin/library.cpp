@@ -99,6 +99,7 @@ void bring_back_storage(c10::StorageImpl& impl) {
   StorageRecord* record = memory_of(impl).record;
   if (record != nullptr && &record->session == &*session) {
     with_torch_errors([&] { session->engine().make_resident(record->id); });
+    session->hand_over(*record);
   }
 }
 

@@ -28,9 +28,17 @@ bool changes_storage(std::string_view name) {
 
 // Their results differ from run to run, or they write what their schema does not name
 // (seen when every operator of op_db was run again).
-constexpr std::array<std::string_view, 7> kDoNotRepeat = {
-    "_ctc_loss",  "linalg_lstsq",        "mkldnn_rnn_layer",        "mkldnn_rnn_layer_backward",
-    "_cudnn_rnn", "_cudnn_rnn_backward", "batch_norm_update_stats",
+constexpr std::array<std::string_view, 10> kDoNotRepeat = {
+    "_ctc_loss",
+    "_cudnn_ctc_loss",
+    "linalg_lstsq",
+    "mkldnn_rnn_layer",
+    "mkldnn_rnn_layer_backward",
+    "_cudnn_rnn",
+    "_cudnn_rnn_backward",
+    "batch_norm_update_stats",
+    "batch_norm_gather_stats",
+    "batch_norm_gather_stats_with_counts",
 };
 
 // Fill a tensor with random numbers, whatever it held. `zero_`, `fill_` and `copy_` overwrite as well,
@@ -46,9 +54,13 @@ struct HiddenWrite {
   std::string_view name;
   std::string_view argument;
 };
-constexpr std::array<HiddenWrite, 5> kHiddenWrites = {{
+constexpr std::array<HiddenWrite, 9> kHiddenWrites = {{
     {.name = "batch_norm_update_stats", .argument = "running_mean"},
     {.name = "batch_norm_update_stats", .argument = "running_var"},
+    {.name = "batch_norm_gather_stats", .argument = "running_mean"},
+    {.name = "batch_norm_gather_stats", .argument = "running_var"},
+    {.name = "batch_norm_gather_stats_with_counts", .argument = "running_mean"},
+    {.name = "batch_norm_gather_stats_with_counts", .argument = "running_var"},
     {.name = "mkldnn_rnn_layer_backward", .argument = "workspace"},
     {.name = "_cudnn_rnn", .argument = "dropout_state"},
     {.name = "_cudnn_rnn_backward", .argument = "reserve"},

@@ -14,15 +14,13 @@ class RandomState {
  public:
   // Without a tensor, which Generator::get_state would make: that is memory, and ours is short.
   static RandomState of(const at::Generator& generator);
-  void put_back() const;
   // Whether the generator has been used since.
   [[nodiscard]] bool has_moved() const;
   [[nodiscard]] const at::Generator& generator() const { return generator_; }
 
  private:
+  friend class RandomStateGuard;
   explicit RandomState(at::Generator generator) : generator_(std::move(generator)) {}
-
-  void put_counter_back(at::Generator& generator) const;
 
   // The CPU's: a Mersenne twister, and what is left of a pair of normal numbers.
   struct Twister {
@@ -30,6 +28,7 @@ class RandomState {
     std::optional<float> next_float;
     std::optional<double> next_double;
   };
+  static Twister twister_of(const at::Generator& generator);
   // A GPU's counts.
   struct Counter {
     std::uint64_t seed = 0;
@@ -45,15 +44,17 @@ class RandomState {
 // The state of then while it lives, the state of now afterwards.
 class RandomStateGuard {
  public:
-  explicit RandomStateGuard(const RandomState& then) : now_(RandomState::of(then.generator())) {
-    then.put_back();
-  }
+  explicit RandomStateGuard(const RandomState& then);
   RandomStateGuard(const RandomStateGuard&) = delete;
   RandomStateGuard& operator=(const RandomStateGuard&) = delete;
-  ~RandomStateGuard() { now_.put_back(); }
+  ~RandomStateGuard();
 
  private:
-  RandomState now_;
+  static void put(at::Generator& generator, const RandomState::Twister& twister);
+
+  at::Generator generator_;
+  std::optional<RandomState::Twister> twister_;  // of now, the CPU's
+  at::Generator counter_;                        // of now, a GPU's
 };
 
 }  // namespace coop::plugin

@@ -86,11 +86,15 @@ c10::DataPtr Session::allocate(std::size_t bytes) {
     raw_.add(data, made.block);
     peak_held_ = std::max(peak_held_, made.held);
     peak_since_reset_ = std::max(peak_since_reset_, made.held);
+    if (streams_) streams_->allocated(made.block);
   } catch (...) {
+    {
+      const std::scoped_lock lock(mutex_);
+      static_cast<void>(raw_.take(data));
+    }
     engine_.free(made.block);
     throw;
   }
-  if (streams_) streams_->allocated(made.block);
   if (made.has_searched && takes_light_calls()) takes_light_calls_ = false;
   this_thread.memory_ns += made.making_room_ns;
   return {data, data, &free_raw_memory, device_.which()};

@@ -117,6 +117,8 @@ class Session : public std::enable_shared_from_this<Session> {
   [[nodiscard]] std::unique_ptr<StreamOrder::AtHome> at_home() {
     return streams_ ? streams_->at_home() : nullptr;
   }
+  // What the engine has brought back may be used by whatever the calling thread enqueues next.
+  void hand_over(const StorageRecord& record);
   // Whoever still uses the block is done with it before what is done with it next, at home.
   void await(BlockId block) noexcept {
     if (streams_) streams_->await(block);

@@ -53,7 +53,9 @@ Snapshot& last_snapshot() {
 
 std::shared_ptr<Session> take_pool(const SessionOptions& options) {
   try {
-    const Bytes before = device_at(options.device).bytes_before();
+    Device& device = device_at(options.device);
+    const Bytes pools = device.has_stand_ins() ? 0 : Session::pools_of(options.device).bytes;
+    const Bytes before = device.bytes_before() + pools;
     TORCH_CHECK_WITH(
         OutOfMemoryError, before < options.budget,
         in_words_of_pytorch(options.device.type(),
@@ -92,15 +94,17 @@ void Session::begin(const SessionOptions& options) {
   static const bool kWatchesForks = watch_forks();
   TORCH_CHECK(kWatchesForks && !is_forked, "coop: no budget in a forked process");
   reap();
-  device_at(options.device).install_allocator();
   std::shared_ptr<Session> session = find_over(options);
-  if (session) {
-    session->resume();
-  } else {
+  const bool is_new = session == nullptr;
+  if (is_new) {
     session = take_pool(options);
-    const std::scoped_lock lock(sessions_mutex);
-    sessions().push_back(session);
+  } else {
+    session->resume();
   }
+  // At once: whoever reaps meanwhile finds a session that is in use.
+  const std::scoped_lock lock(sessions_mutex);
+  if (is_new) sessions().push_back(session);
+  device_at(options.device).install_allocator();
   active_session = session.get();
 }
 

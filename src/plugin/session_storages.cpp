@@ -159,10 +159,17 @@ Session::Lasting Session::lasting() const {
   return bytes;
 }
 
+void Session::hand_over(const StorageRecord& record) {
+  if (!streams_ || record.is_foreign || streams_->is_home()) return;
+  streams_->begin_operator();
+  streams_->use(record.block);
+}
+
 void Session::pin_storage(c10::StorageImpl& impl) {
   StorageRecord* record = record_of(impl);
   if (record == nullptr) return;
   engine_.keep_in_place(record->id);
+  hand_over(*record);
   record->is_exported = !record->is_foreign;  // which is nowhere in the pool to begin with
 }
 
@@ -170,6 +177,7 @@ void Session::export_storage(c10::StorageImpl& impl) {
   StorageRecord* record = record_of(impl);
   if (record == nullptr) return;
   engine_.export_storage(record->id);
+  hand_over(*record);
   record->is_exported = !record->is_foreign;
   record->is_trusted = false;  // whoever has the address may write there
 }

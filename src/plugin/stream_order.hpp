@@ -5,7 +5,7 @@
 //
 // Note [Streams]
 //
-// One stream is home: the one that allocates. There, memory that is free to the host may be used again at
+// One stream is home: the first that asks for memory. There, memory that is free to the host may be used again at
 // once, since whoever had it comes earlier in the same stream; and there the engine's own work happens:
 // replays, copies, moves. That is the usual program, and costs nothing.
 // For every other stream:
@@ -14,8 +14,6 @@
 //     whatever `record_stream` names.
 // What the program itself must order (one stream reads what another has made), it orders as it does without
 // us: no address changes hands without the above.
-// If for some time nobody but one other stream asks for memory, that one becomes home, and waits for the old
-// one once.
 //
 // Any thread may call these; blocks go under the engine's lock.
 

@@ -35,7 +35,10 @@ class Redirections {
   }
   void end(c10::DeviceIndex device, c10::MempoolId_t pool) {
     const std::scoped_lock lock(mutex_);
-    std::erase_if(all_, [&](const One& it) { return it.device == device && it.pool == pool; });
+    const auto found = std::find_if(all_.begin(), all_.end(), [&](const One& it) {
+      return it.device == device && it.pool == pool;
+    });
+    if (found != all_.end()) all_.erase(found);
     private_pools = static_cast<std::uint32_t>(all_.size());
   }
   bool has(c10::DeviceIndex device, cudaStream_t stream) const {

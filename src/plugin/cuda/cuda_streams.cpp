@@ -7,12 +7,6 @@
 #include <c10/cuda/CUDAGuard.h>
 
 namespace coop::plugin {
-namespace {
-
-constexpr std::uint32_t kEnoughToMove = 64;
-
-}  // namespace
-
 CudaStreams::CudaStreams(c10::DeviceIndex device) : device_(device) {
   const c10::cuda::CUDAGuard guard(device);
   C10_CUDA_CHECK(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming));
@@ -38,28 +32,25 @@ bool CudaStreams::is_home() const {
 // --- what other streams do ---
 
 void CudaStreams::allocated(BlockId block) {
+  if (is_home()) {
+    if (!has_home_.load(std::memory_order_acquire)) choose_home();
+    return;
+  }
   const cudaStream_t stream = current();
-  if (has_home_.load(std::memory_order_acquire) &&
-      stream == home_.load(std::memory_order_relaxed)) {
-    if (in_a_row_ != 0) {
-      const std::scoped_lock lock(mutex_);
-      in_a_row_ = 0;
-    }
-    return;
-  }
   const std::scoped_lock lock(mutex_);
-  if (!has_home_) {
-    home_ = stream;
-    has_home_ = true;
-    return;
-  }
-  if (stream == home_) return;
   // Whoever had the memory before was done with it on home, or home waited for it.
   wait(stream, home_);
   const std::size_t number = number_of(stream);
   others_[number].has_seen = work_;
   mark(block, number);
-  count_foreign(stream, number);
+}
+
+// The first that asks for memory. It stays: whoever has found that he is at home must not be mistaken.
+void CudaStreams::choose_home() {
+  const std::scoped_lock lock(mutex_);
+  if (has_home_) return;
+  home_ = current();
+  has_home_.store(true, std::memory_order_release);
 }
 
 void CudaStreams::begin_operator() {
@@ -105,24 +96,6 @@ void CudaStreams::mark(BlockId block, std::size_t number) {
   has_marks_ = true;
 }
 
-void CudaStreams::count_foreign(cudaStream_t stream, std::size_t number) {
-  in_a_row_ = stream == last_foreign_ ? in_a_row_ + 1 : 1;
-  last_foreign_ = stream;
-  if (in_a_row_ >= kEnoughToMove) move_home_to(stream, number);
-}
-
-// Blocks without a mark were last used on the old home, which the new one waits for; so that still goes
-// without saying.
-void CudaStreams::move_home_to(cudaStream_t stream, std::size_t number) {
-  const cudaStream_t old = std::exchange(others_[number].stream, home_.load());
-  wait(stream, old);
-  for (Marks& marks : marks_) marks &= ~(Marks{1} << number);
-  others_[number].has_seen = work_;
-  ++work_;  // the others have waited for the old one
-  home_ = stream;
-  in_a_row_ = 0;
-}
-
 // --- what the engine does ---
 
 class CudaStreams::Guard final : public AtHome {
@@ -142,7 +115,7 @@ class CudaStreams::Guard final : public AtHome {
 
 std::unique_ptr<StreamOrder::AtHome> CudaStreams::at_home() {
   const c10::cuda::CUDAStream now = c10::cuda::getCurrentCUDAStream(device_);
-  if (!has_home_) allocated({});
+  if (!has_home_) choose_home();
   const cudaStream_t home = home_;
   const bool is_there = now.stream() == home;
   return std::make_unique<Guard>(*this,
@@ -167,11 +140,15 @@ void CudaStreams::await_marked(Marks marks) noexcept {
   }
 }
 
-// An event may be recorded anew as soon as somebody has been told to wait for it. If any of this fails the
-// device has failed, and the next operator says so.
+// An event may be recorded anew as soon as somebody has been told to wait for it. The default stream is the current
+// device's, whose that may be.
 void CudaStreams::wait(cudaStream_t waiting, cudaStream_t awaited) noexcept {
+  int before = device_;
+  static_cast<void>(cudaGetDevice(&before));
+  if (before != device_) static_cast<void>(cudaSetDevice(device_));
   static_cast<void>(cudaEventRecord(event_, awaited));
   static_cast<void>(cudaStreamWaitEvent(waiting, event_, 0));
+  if (before != device_) static_cast<void>(cudaSetDevice(before));
 }
 
 }  // namespace coop::plugin

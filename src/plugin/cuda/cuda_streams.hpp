@@ -1,6 +1,6 @@
 #pragma once
 
-#include <array>
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <vector>
@@ -42,8 +42,7 @@ class CudaStreams final : public StreamOrder {
   void mark(BlockId block, std::size_t number);
   void await_marked(Marks marks) noexcept;
   void wait(cudaStream_t waiting, cudaStream_t awaited) noexcept;
-  void move_home_to(cudaStream_t stream, std::size_t number);
-  void count_foreign(cudaStream_t stream, std::size_t number);
+  void choose_home();
 
   c10::DeviceIndex device_;
   std::atomic<cudaStream_t> home_ = nullptr;
@@ -55,8 +54,6 @@ class CudaStreams final : public StreamOrder {
   std::uint64_t work_ = 0;  // that the engine has enqueued on home
   std::vector<Other> others_;
   std::vector<Marks> marks_;  // by BlockId::index(), of the block that is there now
-  cudaStream_t last_foreign_ = nullptr;
-  std::uint32_t in_a_row_ = 0;  // blocks for that one, and for nobody else
 };
 
 }  // namespace coop::plugin

@@ -94,7 +94,8 @@ TEST(RecordedTrace, EveryCutAndEveryMissingLineIsNoticed) {
     const std::string line = text.substr(begin, end - begin);
     // What it was recorded with is no event, and need not be there.
     const bool is_missed = line.find("recorded") != 0;
-    EXPECT_EQ(complaint_about(text.substr(0, begin) + text.substr(end)) != "", is_missed) << line;
+    const std::string complaint = complaint_about(text.substr(0, begin) + text.substr(end));
+    EXPECT_EQ(!complaint.empty(), is_missed) << line;
     begin = end;
   }
 }
