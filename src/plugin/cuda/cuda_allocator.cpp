@@ -19,9 +19,9 @@ using namespace c10::cuda::CUDACachingAllocator;  // NOLINT(google-build-using-n
 using c10::CachingDeviceAllocator::DeviceStats;
 using c10::CachingDeviceAllocator::SegmentInfo;
 
-CUDAAllocator* before_us = nullptr;
+CUDAAllocator* torchs_own = nullptr;
 
-void free_cuda_memory(void* data) { before_us->raw_delete(data); }
+void free_cuda_memory(void* data) { torchs_own->raw_delete(data); }
 
 // Of what a graph or a MemPool takes for itself.
 class Redirections {
@@ -64,15 +64,15 @@ class CudaAllocator final : public CUDAAllocator {
 
   c10::DataPtr allocate(std::size_t bytes) override {
     Session* session = bytes > 0 ? session_here() : nullptr;
-    return session != nullptr ? session->allocate(bytes) : before_us->allocate(bytes);
+    return session != nullptr ? session->allocate(bytes) : torchs_own->allocate(bytes);
   }
   c10::DeleterFnPtr raw_deleter() const override { return &free_raw; }
   void copy_data(void* to, const void* from, std::size_t bytes) const override {
-    before_us->copy_data(to, from, bytes);
+    torchs_own->copy_data(to, from, bytes);
   }
   void* raw_alloc(std::size_t bytes) override {
     Session* session = bytes > 0 ? session_here() : nullptr;
-    if (session == nullptr) return before_us->raw_alloc(bytes);
+    if (session == nullptr) return torchs_own->raw_alloc(bytes);
     return session->allocate(bytes).release_context();
   }
   void* raw_alloc_with_stream(std::size_t bytes, cudaStream_t stream) override {
@@ -83,13 +83,13 @@ class CudaAllocator final : public CUDAAllocator {
   }
   void raw_delete(void* data) override { free_raw(data); }
   void recordStream(const c10::DataPtr& data, c10::cuda::CUDAStream stream) override {
-    if (!Session::record_stream(data, stream.unwrap())) before_us->recordStream(data, stream);
+    if (!Session::record_stream(data, stream.unwrap())) torchs_own->recordStream(data, stream);
   }
 
   // --- what there is ---
 
   DeviceStats getDeviceStats(c10::DeviceIndex device) override {
-    DeviceStats stats = before_us->getDeviceStats(device);
+    DeviceStats stats = torchs_own->getDeviceStats(device);
     const Session::PoolsOf pools = Session::pools_of(c10::Device(c10::kCUDA, device));
     const auto add = [](auto& all, Bytes now, Bytes most) {
       auto& stat = all[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)];
@@ -107,14 +107,14 @@ class CudaAllocator final : public CUDAAllocator {
     return stats;
   }
   void resetPeakStats(c10::DeviceIndex device) override {
-    before_us->resetPeakStats(device);
+    torchs_own->resetPeakStats(device);
     Session::reset_peaks_of(c10::Device(c10::kCUDA, device));
   }
   void resetAccumulatedStats(c10::DeviceIndex device) override {
-    before_us->resetAccumulatedStats(device);
+    torchs_own->resetAccumulatedStats(device);
   }
   SnapshotInfo snapshot(c10::MempoolId_t pool, bool include_traces) override {
-    SnapshotInfo all = before_us->snapshot(pool, include_traces);
+    SnapshotInfo all = torchs_own->snapshot(pool, include_traces);
     if (pool != c10::MempoolId_t{0, 0}) return all;
     Session::for_each([&](Session& session) {
       if (session.options().device.is_cuda()) all.segments.push_back(segment_of(session));
@@ -123,7 +123,7 @@ class CudaAllocator final : public CUDAAllocator {
   }
   // What cuDNN may take for a workspace: all that eviction could make free.
   void cacheInfo(c10::DeviceIndex device, std::size_t* largest) override {
-    before_us->cacheInfo(device, largest);
+    torchs_own->cacheInfo(device, largest);
     if (Session* session = session_here()) {
       *largest = std::max<std::size_t>(*largest, session->engine().pool().bytes());
     }
@@ -135,7 +135,7 @@ class CudaAllocator final : public CUDAAllocator {
       base = session.pool_address();
       if (bytes != nullptr) *bytes = session.engine().pool().bytes();
     });
-    return base != nullptr ? base : before_us->getBaseAllocation(data, bytes);
+    return base != nullptr ? base : torchs_own->getBaseAllocation(data, bytes);
   }
   ShareableHandle shareIpcHandle(void* data) override {
     bool is_ours = false;
@@ -144,7 +144,7 @@ class CudaAllocator final : public CUDAAllocator {
         !is_ours,
         "coop: a tensor inside a budget cannot be shared with another process: its memory is "
         "a piece of the budget's. Share a copy made outside the budget.");
-    return before_us->shareIpcHandle(data);
+    return torchs_own->shareIpcHandle(data);
   }
 
   // --- what is PyTorch's alone ---
@@ -152,104 +152,106 @@ class CudaAllocator final : public CUDAAllocator {
   void beginAllocateToPool(c10::DeviceIndex device, c10::MempoolId_t pool,
                            std::function<bool(cudaStream_t)> filter) override {
     redirections_.begin(device, pool, filter);
-    before_us->beginAllocateToPool(device, pool, std::move(filter));
+    torchs_own->beginAllocateToPool(device, pool, std::move(filter));
   }
   void endAllocateToPool(c10::DeviceIndex device, c10::MempoolId_t pool) override {
     redirections_.end(device, pool);
-    before_us->endAllocateToPool(device, pool);
+    torchs_own->endAllocateToPool(device, pool);
   }
-  bool initialized() override { return before_us->initialized(); }
-  void init(int devices) override { before_us->init(devices); }
+  bool initialized() override { return torchs_own->initialized(); }
+  void init(int devices) override { torchs_own->init(devices); }
   double getMemoryFraction(c10::DeviceIndex device) override {
-    return before_us->getMemoryFraction(device);
+    return torchs_own->getMemoryFraction(device);
   }
   void setMemoryFraction(double fraction, c10::DeviceIndex device) override {
-    before_us->setMemoryFraction(fraction, device);
+    torchs_own->setMemoryFraction(fraction, device);
   }
   std::vector<StreamSegmentSize> getExpandableSegmentSizes(c10::DeviceIndex device) override {
-    return before_us->getExpandableSegmentSizes(device);
+    return torchs_own->getExpandableSegmentSizes(device);
   }
-  void enable(bool value) override { before_us->enable(value); }
-  bool isEnabled() const override { return before_us->isEnabled(); }
-  void emptyCache(c10::MempoolId_t pool) override { before_us->emptyCache(pool); }
+  void enable(bool value) override { torchs_own->enable(value); }
+  bool isEnabled() const override { return torchs_own->isEnabled(); }
+  void emptyCache(c10::MempoolId_t pool) override { torchs_own->emptyCache(pool); }
   void releasePool(c10::DeviceIndex device, c10::MempoolId_t pool) override {
-    before_us->releasePool(device, pool);
+    torchs_own->releasePool(device, pool);
   }
   int getPoolUseCount(c10::DeviceIndex device, c10::MempoolId_t pool) override {
-    return before_us->getPoolUseCount(device, pool);
+    return torchs_own->getPoolUseCount(device, pool);
   }
   void createOrIncrefPool(c10::DeviceIndex device, c10::MempoolId_t pool,
                           std::shared_ptr<CUDAAllocator> allocator) override {
-    before_us->createOrIncrefPool(device, pool, std::move(allocator));
+    torchs_own->createOrIncrefPool(device, pool, std::move(allocator));
   }
   void setUseOnOOM(c10::DeviceIndex device, c10::MempoolId_t pool, bool use) override {
-    before_us->setUseOnOOM(device, pool, use);
+    torchs_own->setUseOnOOM(device, pool, use);
   }
   void setNoSplit(c10::DeviceIndex device, c10::MempoolId_t pool) override {
-    before_us->setNoSplit(device, pool);
+    torchs_own->setNoSplit(device, pool);
   }
   bool checkPoolLiveAllocations(c10::DeviceIndex device, c10::MempoolId_t pool,
                                 const std::unordered_set<void*>& expected) override {
-    return before_us->checkPoolLiveAllocations(device, pool, expected);
+    return torchs_own->checkPoolLiveAllocations(device, pool, expected);
   }
   std::shared_ptr<void> getIpcDevPtr(std::string handle) override {
-    return before_us->getIpcDevPtr(std::move(handle));
+    return torchs_own->getIpcDevPtr(std::move(handle));
   }
-  bool isHistoryEnabled() override { return before_us->isHistoryEnabled(); }
+  bool isHistoryEnabled() override { return torchs_own->isHistoryEnabled(); }
   void recordHistory(bool enabled, CreateContextFn recorder, std::size_t most, RecordContext when,
                      bool clears, const std::vector<std::string>& skipped) override {
-    before_us->recordHistory(enabled, recorder, most, when, clears, skipped);
+    torchs_own->recordHistory(enabled, recorder, most, when, clears, skipped);
   }
   void recordAnnotation(const std::vector<std::pair<std::string, std::string>>& data) override {
-    before_us->recordAnnotation(data);
+    torchs_own->recordAnnotation(data);
   }
-  void pushCompileContext(std::string& context) override { before_us->pushCompileContext(context); }
-  void popCompileContext() override { before_us->popCompileContext(); }
-  void setUserMetadata(const std::string& data) override { before_us->setUserMetadata(data); }
-  std::string getUserMetadata() override { return before_us->getUserMetadata(); }
+  void pushCompileContext(std::string& context) override {
+    torchs_own->pushCompileContext(context);
+  }
+  void popCompileContext() override { torchs_own->popCompileContext(); }
+  void setUserMetadata(const std::string& data) override { torchs_own->setUserMetadata(data); }
+  std::string getUserMetadata() override { return torchs_own->getUserMetadata(); }
   void attachOutOfMemoryObserver(OutOfMemoryObserver observer) override {
-    before_us->attachOutOfMemoryObserver(std::move(observer));
+    torchs_own->attachOutOfMemoryObserver(std::move(observer));
   }
   void attachAllocatorTraceTracker(AllocatorTraceTracker tracker) override {
-    before_us->attachAllocatorTraceTracker(std::move(tracker));
+    torchs_own->attachAllocatorTraceTracker(std::move(tracker));
   }
 #if TORCH_VERSION_MINOR >= 12
   void attachOomRejectionObserver(OomRejectionObserver observer) override {
-    before_us->attachOomRejectionObserver(std::move(observer));
+    torchs_own->attachOomRejectionObserver(std::move(observer));
   }
   std::shared_ptr<c10::GatheredContext> getContextForPointer(const void* data) override {
-    return before_us->getContextForPointer(data);
+    return torchs_own->getContextForPointer(data);
   }
 #endif
 #if TORCH_VERSION_MINOR >= 13
-  void markCaptureBegin(c10::DeviceIndex device) override { before_us->markCaptureBegin(device); }
-  void markCaptureEnd(c10::DeviceIndex device) override { before_us->markCaptureEnd(device); }
+  void markCaptureBegin(c10::DeviceIndex device) override { torchs_own->markCaptureBegin(device); }
+  void markCaptureEnd(c10::DeviceIndex device) override { torchs_own->markCaptureEnd(device); }
   c10::DataPtr allocateWithAddress(std::size_t bytes, void* address) override {
-    return before_us->allocateWithAddress(bytes, address);
+    return torchs_own->allocateWithAddress(bytes, address);
   }
 #endif
 #if TORCH_VERSION_MINOR >= 14
-  bool supportsUserMetadata() override { return before_us->supportsUserMetadata(); }
+  bool supportsUserMetadata() override { return torchs_own->supportsUserMetadata(); }
   void annotateMemory(const void* data, const std::string& text) override {
-    before_us->annotateMemory(data, text);
+    torchs_own->annotateMemory(data, text);
   }
 #endif
   void enablePeerAccess(c10::DeviceIndex from, c10::DeviceIndex to) override {
-    before_us->enablePeerAccess(from, to);
+    torchs_own->enablePeerAccess(from, to);
   }
   cudaError_t memcpyAsync(void* to, int to_device, const void* from, int from_device,
                           std::size_t bytes, cudaStream_t stream, bool peers) override {
-    return before_us->memcpyAsync(to, to_device, from, from_device, bytes, stream, peers);
+    return torchs_own->memcpyAsync(to, to_device, from, from_device, bytes, stream, peers);
   }
   std::shared_ptr<AllocatorState> getCheckpointState(c10::DeviceIndex device,
                                                      c10::MempoolId_t pool) override {
-    return before_us->getCheckpointState(device, pool);
+    return torchs_own->getCheckpointState(device, pool);
   }
   CheckpointDelta setCheckpointPoolState(c10::DeviceIndex device,
                                          std::shared_ptr<AllocatorState> state) override {
-    return before_us->setCheckpointPoolState(device, std::move(state));
+    return torchs_own->setCheckpointPoolState(device, std::move(state));
   }
-  std::string name() override { return before_us->name(); }
+  std::string name() override { return torchs_own->name(); }
 
  private:
   static void free_raw(void* data) {
@@ -290,12 +292,12 @@ CudaAllocator& ours() {
 
 }  // namespace
 
-CUDAAllocator& plain_cuda_allocator() { return before_us != nullptr ? *before_us : *get(); }
+CUDAAllocator& plain_cuda_allocator() { return torchs_own != nullptr ? *torchs_own : *get(); }
 
 void install_cuda_allocator() {
   CUDAAllocator* now = get();
   if (now == &ours()) return;
-  before_us = now;
+  torchs_own = now;
   allocator.store(&ours());
   c10::SetAllocator(c10::kCUDA, &ours(), 0);
 }
@@ -303,8 +305,8 @@ void install_cuda_allocator() {
 // Unless somebody has put another one in front of us.
 void remove_cuda_allocator() noexcept {
   if (get() != &ours()) return;
-  allocator.store(before_us);
-  c10::SetAllocator(c10::kCUDA, before_us, 0);
+  allocator.store(torchs_own);
+  c10::SetAllocator(c10::kCUDA, torchs_own, 0);
 }
 
 }  // namespace coop::plugin

@@ -83,7 +83,8 @@ def _call(op, sample, variant: str, arguments: tuple, outcome: Outcome, made: Ma
         with _mode(variant):
             results = op(first, *rest, **named)
     outcome.add("result", results)
-    _backward(results, sample, made)
+    if variant != "inference":  # where a view of what needs a gradient says that it needs one, too
+        _backward(results, sample, made)
 
 
 def run(op, sample, variant: str, recipe: Recipe, kind: Kind) -> Outcome:
