@@ -22,7 +22,7 @@ struct Recording {
   std::exception_ptr failure;
 };
 
-std::mutex mutex;
+std::mutex recording_mutex;
 std::optional<Recording>& recording() {
   static auto& it = *new std::optional<Recording>;  // sessions may outlive main()
   return it;
@@ -62,7 +62,7 @@ Recording& that_goes_on() {
 }  // namespace
 
 void begin_recording(bool notes_decisions) {
-  const std::scoped_lock lock(mutex);
+  const std::scoped_lock lock(recording_mutex);
   TORCH_CHECK(!recording(), "coop: a recording inside a recording: there is one already");
   const CurrentSession session;
   TORCH_CHECK(session, "coop: what is recorded runs inside a budget, and there is none");
@@ -83,12 +83,12 @@ void begin_recording(bool notes_decisions) {
 }
 
 void record_step() {
-  const std::scoped_lock lock(mutex);
+  const std::scoped_lock lock(recording_mutex);
   that_goes_on().recorder->begin_step();
 }
 
 void record_remark(std::string_view text) {
-  const std::scoped_lock lock(mutex);
+  const std::scoped_lock lock(recording_mutex);
   try {
     that_goes_on().recorder->annotate(text);
   } catch (const sim::TraceError& error) {
@@ -97,7 +97,7 @@ void record_remark(std::string_view text) {
 }
 
 std::string end_recording() {
-  const std::scoped_lock lock(mutex);
+  const std::scoped_lock lock(recording_mutex);
   TORCH_CHECK(recording(), "coop: nothing is being recorded");
   stop(*recording());
   const Recording it = *std::move(recording());
@@ -109,7 +109,7 @@ std::string end_recording() {
 }
 
 void stop_recording_of(Session& session) noexcept {
-  const std::scoped_lock lock(mutex);
+  const std::scoped_lock lock(recording_mutex);
   if (recording() && recording()->session == &session) stop(*recording());
 }
 
