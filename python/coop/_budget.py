@@ -85,10 +85,6 @@ class budget:  # noqa: N801
                 # what it takes now counts; what it takes inside must not keep the pool alive.
                 torch._C._cuda_clearCublasWorkspaces()
                 stack.callback(torch._C._cuda_clearCublasWorkspaces)
-                # What TorchScript has fused takes addresses without asking.
-                fuses = torch._C._jit_can_fuse_on_gpu()
-                torch._C._jit_override_can_fuse_on_gpu(False)
-                stack.callback(torch._C._jit_override_can_fuse_on_gpu, fuses)
             torch.ops.coop.enter(self.bytes, self.device, *options, *pace)
             stack.callback(torch.ops.coop.leave)
             stack.enter_context(raw_access_is_seen())

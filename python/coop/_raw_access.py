@@ -48,12 +48,13 @@ _TO_DLPACK = (
     (torch._C, "_to_dlpack_versioned"),
 )
 _ONLY_READ = ((torch.Tensor, "__deepcopy__"), (torch, "save"), (torch.serialization, "save"))
-# Read the elements of tensors in a list one by one, after they have made the result.
+# Read the tensors in a list without an operator, and where in their arguments it is.
 _READ_A_LIST = (
-    (torch, "tensor"),
-    (torch, "as_tensor"),
-    (torch, "asarray"),
-    (torch.Tensor, "new_tensor"),
+    (torch, "tensor", 0),
+    (torch, "as_tensor", 0),
+    (torch, "asarray", 0),
+    (torch.Tensor, "new_tensor", 1),
+    (torch._C, "_cuda_jiterator_compile_and_launch_kernel", 4),
 )
 
 
@@ -165,9 +166,10 @@ def raw_access_is_seen() -> Iterator[None]:
             if hasattr(owner, name):
                 new = _asking_first(getattr(owner, name), ask)
                 stack.enter_context(replaced(owner, name, new))
-        for owner, name in _READ_A_LIST:
-            new = _holding(getattr(owner, name), position=1 if owner is tensor else 0)
-            stack.enter_context(replaced(owner, name, new))
+        for owner, name, position in _READ_A_LIST:
+            if hasattr(owner, name):
+                new = _holding(getattr(owner, name), position)
+                stack.enter_context(replaced(owner, name, new))
         for owner, name in _ONLY_READ:
             stack.enter_context(replaced(owner, name, _only_reading(getattr(owner, name))))
         assign = _holding_both(tensor.__setitem__)

@@ -22,28 +22,20 @@ class RawBlocks {
   }
   // None if it is not there.
   std::optional<BlockId> take(const void* data) noexcept {
-    if (places_.empty()) return std::nullopt;
-    std::size_t at = home_of(data);
-    while (places_[at].data != data) {
-      if (places_[at].data == nullptr) return std::nullopt;
-      at = next(at);
-    }
-    const BlockId block = places_[at].block;
-    empty_place(at);
+    const auto at = place_of(data);
+    if (!at) return std::nullopt;
+    const BlockId block = places_[*at].block;
+    empty_place(*at);
     return block;
   }
 
+  // The same, and it stays there.
   [[nodiscard]] std::optional<BlockId> find(const void* data) const noexcept {
-    if (places_.empty()) return std::nullopt;
-    std::size_t at = home_of(data);
-    while (places_[at].data != data) {
-      if (places_[at].data == nullptr) return std::nullopt;
-      at = next(at);
-    }
-    return places_[at].block;
+    const auto at = place_of(data);
+    return at ? std::optional(places_[*at].block) : std::nullopt;
   }
 
-  // The same for whoever may still find that it must be put back: there is room for it until then.
+  // As take() does, for whoever may still find that it must be put back: there is room for it until then.
   std::optional<BlockId> claim(const void* data) noexcept {
     const auto block = take(data);
     if (block) ++claimed_;
@@ -64,6 +56,15 @@ class RawBlocks {
     BlockId block;
   };
 
+  [[nodiscard]] std::optional<std::size_t> place_of(const void* data) const noexcept {
+    if (places_.empty()) return std::nullopt;
+    std::size_t at = home_of(data);
+    while (places_[at].data != data) {
+      if (places_[at].data == nullptr) return std::nullopt;
+      at = next(at);
+    }
+    return at;
+  }
   void put(const void* data, BlockId block) noexcept {
     places_[free_place_for(data)] = {data, block};
     ++size_;

@@ -21,8 +21,6 @@ using c10::CachingDeviceAllocator::SegmentInfo;
 
 CUDAAllocator* torchs_own = nullptr;
 
-void free_cuda_memory(void* data) { torchs_own->raw_delete(data); }
-
 // Of what a graph or a MemPool takes for itself.
 class Redirections {
  public:
@@ -255,7 +253,7 @@ class CudaAllocator final : public CUDAAllocator {
 
  private:
   static void free_raw(void* data) {
-    if (data != nullptr && !Session::free_anywhere(data)) free_cuda_memory(data);
+    if (data != nullptr && !Session::free_anywhere(data)) torchs_own->raw_delete(data);
   }
   // Null if what this thread asks for now is not for the pool.
   Session* session_here() {

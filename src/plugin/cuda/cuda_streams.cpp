@@ -7,6 +7,7 @@
 #include <c10/cuda/CUDAGuard.h>
 
 namespace coop::plugin {
+
 CudaStreams::CudaStreams(c10::DeviceIndex device) : device_(device) {
   const c10::cuda::CUDAGuard guard(device);
   C10_CUDA_CHECK(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming));

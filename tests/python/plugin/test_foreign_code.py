@@ -87,9 +87,11 @@ def test_a_writer_that_nobody_saw(foreign):
         tensors = [base * it for it in range(10)]
         for x in tensors[:3]:
             foreign.fill_above(x, 7.0)
-        with pytest.raises(torch.OutOfMemoryError, match=r"blocks? whose address is known outside"):
+        with pytest.raises(torch.OutOfMemoryError) as error:
             torch.zeros(4_950_000)  # there would be room without any of them
-        assert _plugin.stats()["unseen_writes"] > 0  # it looks until there cannot be room
+        found = _plugin.stats()["unseen_writes"]
+        assert found in (2, 3)  # it looks until there cannot be room
+        assert f"{found} blocks whose address is known outside" in str(error.value)
         assert all(torch.ops.coop.is_resident(it) for it in tensors[:3])
         assert [it[0].item() for it in tensors] == [7, 7, 7, 3, 4, 5, 6, 7, 8, 9]
 

@@ -211,3 +211,32 @@ def test_two_processes_train_over_gloo(tmp_path):
         for mine, wanted in zip(chain(*together), chain(*plain), strict=True):
             assert mine.keys() == wanted.keys()
             assert_same(mine.values(), wanted.values())
+
+
+COLLECTIVES = """
+import sys, torch, coop
+from torch import distributed
+distributed.init_process_group("gloo", init_method=f"file://{sys.argv[1]}", rank=0, world_size=1)
+from torch.distributed import _functional_collectives
+run = torch.ops._c10d_functional
+with coop.budget("64MiB"):
+    for begin in (
+        lambda x: run.all_reduce(x, "sum", "0"),
+        lambda x: run.all_gather_into_tensor(x, 1, "0"),
+        lambda x: run.reduce_scatter_tensor(x, "sum", 1, "0"),
+    ):
+        result = begin(torch.ones(1 << 20) * 2)
+        try:
+            torch.zeros(1 << 25)
+        except torch.OutOfMemoryError:
+            held = {it.what: it.bytes for it in coop.last_oom().held}
+        assert held["whose address is known outside"] >= 4 << 20, held
+        assert run.wait_tensor(result).sum() == 2 << 20
+"""
+
+
+@pytest.mark.skipif(not torch.distributed.is_available(), reason="without torch.distributed")
+def test_what_a_collective_writes_later_stays_in_place(tmp_path):
+    """These return before they are done, and say nothing of it: nobody may move what they make."""
+    command = [sys.executable, "-c", COLLECTIVES, str(tmp_path / "meeting")]
+    subprocess.run(command, check=True, timeout=120, env=os.environ)

@@ -137,16 +137,19 @@ class Report:
         except Exception as error:
             self.not_counted.append(f"{case}: {type(error).__name__}: {error}")
             return
-        plain, again = (run(op, sample, case.variant, recipe, PLAIN) for _ in range(2))
+        plain = run(op, sample, case.variant, recipe, PLAIN)
         if plain.error:
             self.not_counted.append(f"{case}: {type(plain.error).__name__}: {plain.error}")
             return
-        if differences(plain, again):
-            self.not_counted.append(f"{case}: its plain run does not repeat")
-            return
         inside = run(op, sample, case.variant, recipe, kind)
+        differing = differences(plain, inside)
+        # Where threads add in any order, two runs may well be equal by chance.
+        for _ in range(MANY if differing else 1):
+            if differences(plain, run(op, sample, case.variant, recipe, PLAIN)):
+                self.not_counted.append(f"{case}: its plain run does not repeat")
+                return
         self.cases += 1
-        self.differing += [f"{case}: {why}" for why in differences(plain, inside)]
+        self.differing += [f"{case}: {why}" for why in differing]
         for why, count in inside.made.bytes.items():
             self.made[why] = self.made.get(why, 0) + count
 
