@@ -89,11 +89,16 @@ def rows(size, width):
     return lambda step: (torch.randn(size, width), torch.randint(10, (size,)))
 
 
+def classification(model, inputs, targets):
+    return functional.cross_entropy(model(inputs), targets)
+
+
 @dataclass(frozen=True)
 class Network:
     make: Callable[[], nn.Module]
     batch: Callable[[int], tuple[torch.Tensor, torch.Tensor]]  # of a step
     is_adam: bool = True
+    loss: Callable[[nn.Module, torch.Tensor, torch.Tensor], torch.Tensor] = classification
 
     def optimizer(self, model: nn.Module) -> torch.optim.Optimizer:
         if self.is_adam:

@@ -1,14 +1,16 @@
-"""What a budget costs networks that train on the CPU: plain, and in less memory, by policy.
+"""What a budget costs networks that train: plain, and in less memory, by policy.
 
-usage: training.py [--networks a,b] [--budgets .6,.5] [--policies a,b] [--steps N] [--rounds N]
-                   [--smoke] [--json FILE]
+usage: training.py [--device cpu|cuda] [--networks a,b] [--budgets .6,.5] [--policies a,b]
+                   [--steps N] [--rounds N] [--deterministic] [--smoke] [--json FILE]
 
-A budget is a share of what the network holds at most when the budget does not bind. All run in one
-process and take turns with plain steps, which the times are compared with: "step 1" is the first,
-in which nothing is known; of the second half of the steps it is the middle one's time. "recomputed"
-is what was run again in those, on average, against the time of a plain step.
-coop-online is coop without its forecast of the next step. Losses and parameters must be plain
-PyTorch's, bit for bit, or it ends with an error.
+A budget is a share of what the network holds at most when nothing binds. All run in one process and
+take turns with plain steps, which the times are compared with: "step 1" is the first, in which
+nothing is known; of the second half of the steps it is the middle one's time. "recomputed" is what
+was run again in those, on average, against the time of a plain step; on a GPU "host" is how long
+the program took for a step before it waited for the GPU.
+coop-online is coop without its forecast of the next step; "checkpoint" is plain PyTorch with
+torch.utils.checkpoint around every layer. Where algorithms are deterministic (always on the CPU),
+losses and parameters must be plain PyTorch's, bit for bit, or it ends with an error.
 """
 
 import argparse
@@ -18,150 +20,225 @@ import os
 import statistics
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import coop
 import torch
+from gpu_networks import CHECKPOINTED, GPU_NETWORKS
 from networks import NETWORKS, SMALL
-from torch.nn import functional
 
 ROOT = Path(__file__).resolve().parents[1]
 WITHOUT_END = "90%"
 
 
+@dataclass(frozen=True)
+class Machine:
+    """What the networks run on."""
+
+    device: str
+
+    @property
+    def has_gpu(self):
+        return self.device == "cuda"
+
+    def wait(self):
+        if self.has_gpu:
+            torch.cuda.synchronize()
+
+    def forget(self):
+        """What earlier runs have left."""
+        gc.collect()
+        if self.has_gpu:
+            torch.cuda.empty_cache()
+            torch.cuda.reset_peak_memory_stats()
+
+
 class Training:
     """A network that starts from its seed. Two of them make the same steps."""
 
-    def __init__(self, network):
+    def __init__(self, network, machine):
         torch.manual_seed(0)
-        self.model = network.make()
-        self.batch = network.batch
+        self.network = network
+        self.machine = machine
+        with torch.device(machine.device):
+            self.model = network.make()
         self.optimizer = network.optimizer(self.model)
         self.losses = []
+        self.host = []  # seconds of every step, the GPU not waited for
+        self.times = []  # it is
 
     def step(self):
+        self.machine.wait()
         began = time.perf_counter()
-        inputs, targets = self.batch(len(self.losses))
+        with torch.device(self.machine.device):
+            inputs, targets = self.network.batch(len(self.losses))
         self.optimizer.zero_grad()
-        loss = functional.cross_entropy(self.model(inputs), targets)
+        loss = self.network.loss(self.model, inputs, targets)
         loss.backward()
         self.optimizer.step()
         self.losses.append(loss.detach().clone())
-        return time.perf_counter() - began
+        self.host.append(time.perf_counter() - began)
+        self.machine.wait()
+        self.times.append(time.perf_counter() - began)
+
+    def steps(self, count):
+        for _ in range(count):
+            self.step()
+        return self
 
     def state(self):
         return [*self.losses, *self.model.state_dict().values()]
 
 
 def must_be_equal(one, other, what):
+    if not torch.are_deterministic_algorithms_enabled():
+        return
     pairs = zip(one.state(), other.state(), strict=True)
     if not all(torch.equal(a, b) for a, b in pairs):
         sys.exit(f"{what}: losses or parameters are not plain PyTorch's")
 
 
-def run_inside(network, steps, budget, policy):
-    """The training, the times of its steps, and the counters after each."""
-    gc.collect()
-    times, counters = [], []
-    with coop.budget(budget, policy=policy):
-        training = Training(network)
+def run_inside(network, machine, steps, budget, policy):
+    """The training, and the counters after each step."""
+    machine.forget()
+    counters = []
+    with coop.budget(budget, policy=policy, device=machine.device):
+        training = Training(network, machine)
         for _ in range(steps):
-            times.append(training.step())
+            training.step()
             counters.append(coop.stats())
-    return training, times, counters
+    return training, counters
 
 
 def later(rounds):
-    """The middle of all steps but the first of each round."""
-    return statistics.median([it for times in rounds for it in times[1:]])
+    """The middle of all steps but the first two of each round."""
+    return statistics.median([it for times in rounds for it in times[min(2, len(times) - 1) :]])
 
 
-def plain_step(network):
-    """The time of one, the middle of a few after the first."""
-    beside = Training(network)
-    return statistics.median([beside.step() for _ in range(5)][1:])
+def plain_step(network, machine):
+    """The time of one, the middle of a few after the first two."""
+    machine.forget()
+    return later([Training(network, machine).steps(6).times])
 
 
-def measure(name, network, options):
-    """One dictionary for each budget and policy."""
-    # Plain and unbound in turns: whatever else the machine does meets both alike.
-    plain_times, free_times = [], []
+def not_binding(network, machine, options, what):
+    """Plain and unbound in turns: whatever else the machine does meets both alike."""
+    plain_times, free_times, host_times = [], [], []
     for _ in range(options.rounds):
-        plain = Training(network)
-        plain_times.append([plain.step() for _ in range(options.steps)])
-        training, times, counters = run_inside(network, options.steps, WITHOUT_END, "coop")
-        must_be_equal(training, plain, name)
-        free_times.append(times)
+        machine.forget()
+        plain = Training(network, machine).steps(options.steps)
+        plain_times.append(plain.times)
+        peak = torch.cuda.max_memory_allocated() if machine.has_gpu else 0
+        training, counters = run_inside(network, machine, options.steps, WITHOUT_END, "coop")
+        must_be_equal(training, plain, what)
+        free_times.append(training.times)
+        host_times.append(training.host)
         del training  # a later budget counts what is left of an earlier one
-    peak = counters[-1].peak_bytes
-    yield {
-        "network": name,
-        "budget": None,
-        "bytes": peak,
+    row = {
+        "bytes": peak or counters[-1].peak_bytes,
         "policy": "coop",
+        "plain": later(plain_times),
         "late": later(free_times) / later(plain_times) - 1,
+        "host": later(host_times),
+    }
+    return plain, row
+
+
+def binding(network, machine, options, plain, nbytes, policy):
+    base = plain_step(network, machine)
+    try:
+        training, counters = run_inside(network, machine, options.steps, nbytes, policy)
+    except torch.OutOfMemoryError as error:
+        return {"error": str(error).splitlines()[0]}
+    must_be_equal(training, plain, f"{nbytes} bytes by {policy}")
+    times, host = training.times, training.host
+    del training
+    base = (base + plain_step(network, machine)) / 2  # before and after
+    late = options.steps - options.steps // 2
+    before, after, count = counters[late - 1], counters[-1], options.steps - late
+    recomputed = (after.recomputing_ns - before.recomputing_ns) / count
+    return {
+        "plain": base,
+        "first": times[0] / plain.times[0] - 1,
+        "late": statistics.median(times[late:]) / base - 1,
+        "host": statistics.median(host[late:]),
+        "recomputed": recomputed / (1e9 * base),
+        "evictions": (after.evictions - before.evictions) // count,
+        "fragmentation": after.fragmentation,
     }
 
+
+def checkpointed(network, machine, options):
+    """The peak and the times of a network that somebody has checkpointed by hand."""
+    machine.forget()
+    training = Training(network, machine).steps(options.steps)
+    return torch.cuda.max_memory_allocated(), later([training.times]), later([training.host])
+
+
+def measure(name, network, machine, options):
+    """One dictionary for each budget and policy."""
+    plain, free = not_binding(network, machine, options, name)
+    peak = free["bytes"]
+    yield {"network": name, "budget": None, **free}
     for share in options.budgets:
         for policy in options.policies:
-            base = plain_step(network)
             row = {"network": name, "budget": share, "bytes": int(share * peak), "policy": policy}
-            try:
-                training, times, counters = run_inside(network, options.steps, row["bytes"], policy)
-            except torch.OutOfMemoryError as error:
-                yield {**row, "error": str(error).splitlines()[0]}
-                continue
-            must_be_equal(training, plain, f"{name}, {share} by {policy}")
-            del training
-            base = (base + plain_step(network)) / 2  # before and after
-            late = options.steps - options.steps // 2
-            before, after, count = counters[late - 1], counters[-1], options.steps - late
-            recomputed = (after.recomputing_ns - before.recomputing_ns) / count
-            yield {
-                **row,
-                "first": times[0] / plain_times[0][0] - 1,
-                "late": statistics.median(times[late:]) / base - 1,
-                "recomputed": recomputed / (1e9 * base),
-                "evictions": (after.evictions - before.evictions) // count,
-                "fragmentation": after.fragmentation,
-            }
+            yield {**row, **binding(network, machine, options, plain, row["bytes"], policy)}
+    if machine.has_gpu and name in CHECKPOINTED:
+        base = plain_step(network, machine)
+        nbytes, late, host = checkpointed(CHECKPOINTED[name], machine, options)
+        row = {"network": name, "budget": nbytes / peak, "bytes": nbytes}
+        times = {"plain": base, "late": late / base - 1, "host": host}
+        yield {**row, "policy": "checkpoint", **times}
+        yield {
+            **row,
+            "policy": "coop",
+            **binding(network, machine, options, plain, nbytes, "coop"),
+        }
 
 
 def show(row):
-    budget = "not binding" if row["budget"] is None else f"{row['budget']:.0%}"
+    budget = f"{row['budget']:.0%}" if row["budget"] else "not binding"
     text = f"{row['network']:12} {budget:>11} {row['bytes'] / 2**20:8.0f} MiB  {row['policy']:12}"
     if "error" in row:
         print(text, "does not fit", flush=True)
         return
-    if "first" in row:
-        text += f" step 1 {row['first']:+7.1%}"
-    else:
-        text += " " * 15
+    text += f" step 1 {row['first']:+7.1%}" if "first" in row else " " * 15
     text += f"  later {row['late']:+7.1%}"
+    if torch.cuda.is_available():
+        text += f"  host {1e3 * row['host']:6.1f} of {1e3 * row['plain']:6.1f} ms"
     if "recomputed" in row:
         text += f"  recomputed {row['recomputed']:6.1%}  evictions {row['evictions']:5}"
+        text += f"  fragmentation {row['fragmentation']:.1%}"
     print(text, flush=True)
 
 
 def numbers(text):
-    return [float(each) for each in text.split(",")]
+    return [float(each) for each in text.split(",") if each]
 
 
 def names(text):
     return text.split(",")
 
 
-def main():
+def parse():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--networks", type=names, default=list(NETWORKS), help=", ".join(NETWORKS))
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    on_both = f"{', '.join(NETWORKS)}; on a GPU {', '.join(GPU_NETWORKS)}"
+    parser.add_argument("--networks", type=names, help=on_both)
     parser.add_argument("--budgets", type=numbers, default=[0.6, 0.5])
     parser.add_argument("--policies", type=names, default=["coop", "coop-online", "dtr", "dte"])
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=3, help="of what does not bind")
+    parser.add_argument("--deterministic", action="store_true", help="on a GPU; a CPU always is")
     parser.add_argument("--smoke", action="store_true", help="shows that it runs, measures nothing")
     parser.add_argument("--json", metavar="FILE", help="also write the table there")
     options = parser.parse_args()
-    networks = NETWORKS
+    if options.device == "cuda" and not torch.cuda.is_available():
+        parser.error("PyTorch sees no GPU here")
+    networks = GPU_NETWORKS if options.device == "cuda" else NETWORKS
+    options.networks = options.networks or list(networks)
     if options.smoke:
         networks = SMALL
         options.steps, options.budgets, options.rounds = 2, [0.6], 1
@@ -169,12 +246,22 @@ def main():
     for name in options.networks:
         if name not in networks:
             parser.error(f"no network {name!r}; there are: {', '.join(networks)}")
+    options.networks = {name: networks[name] for name in options.networks}
+    return options
 
+
+def main():
+    options = parse()
     os.environ.setdefault("COOP_PLUGIN", str(ROOT / "build/release/src/libcoop_plugin.so"))
-    torch.use_deterministic_algorithms(True)
+    if options.device == "cpu" or options.deterministic:
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        torch.use_deterministic_algorithms(True)
+    torch.set_float32_matmul_precision("high")  # TF32, as people train
+    torch.backends.cudnn.allow_tf32 = True
+    machine = Machine(options.device)
     table = []
-    for name in options.networks:
-        for row in measure(name, networks[name], options):
+    for name, network in options.networks.items():
+        for row in measure(name, network, machine, options):
             table.append(row)
             show(row)
     if options.json:

@@ -15,7 +15,9 @@ export COOP_DEVICE=cuda PYTHONPATH=python${PYTHONPATH:+:$PYTHONPATH}
 
 # The piece, and what pytest is told.
 pieces=(
-  "budget:tests/python/gpu"
+  "budget:tests/python/gpu/test_gpu_budget.py"
+  "endurance:tests/python/gpu/test_gpu_endurance.py"
+  "networks:tests/python/gpu/test_gpu_networks.py"
   "programs:tests/python/plugin/test_programs.py -k test_stress"
   "operators:tests/python/plugin/test_op_db.py -k float32-stress"
 )
@@ -52,6 +54,8 @@ done
   for file in "$results"/*.txt; do
     echo "| $(basename "$file" .txt) | $(tail -n 1 "$file" | tr -d '=') |"
   done
+  echo
+  grep -hE '^(FAILED|SKIPPED|ERROR)' "$results"/*.txt | sed 's/^/- /' || true
 } >"$report"
 say "gpu: $report"
 exit "$failed"

@@ -100,9 +100,11 @@ bool is_view(const c10::FunctionSchema& schema) {
 Kind kind_of(const c10::OperatorHandle& op, std::string_view space, std::string_view name) {
   if (space == "coop" || space == "profiler") return Kind::kOurs;
   if (space != "aten") return Kind::kUnknown;
-  // Arrives whole only in inference mode, and may then read, write or view.
+  // Arrives whole only in inference mode, and may then read, write or view. (_fused_rms_norm is made of others
+  // on the CPU, and has a kernel of its own on CUDA.)
   if (op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) &&
-      !op.hasKernelForDispatchKey(c10::DispatchKey::CPU)) {
+      !op.hasKernelForDispatchKey(c10::DispatchKey::CPU) &&
+      !op.hasKernelForDispatchKey(c10::DispatchKey::CUDA)) {
     return Kind::kComposite;
   }
   if (changes_storage(name)) return Kind::kOrdinary;

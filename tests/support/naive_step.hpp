@@ -53,6 +53,7 @@ class NaiveStep {
         versions_.back().range =
             next_place(calls_.size(), StepPlan::kOutside, versions_.back().bytes);
       }
+      if (event.kind == StepRecord::Kind::kEndLineage) ending_.insert(event.subject);
       if (event.kind == StepRecord::Kind::kRelease) release(event.subject);
       measure(0);
     }
@@ -187,8 +188,7 @@ class NaiveStep {
   }
 
   // What is made from Sources that the call writes, and has to be a Source before it does.
-  [[nodiscard]] std::set<Version> endangered_by(Call call) const {
-    std::set<Version> fixed;
+  [[nodiscard]] std::set<Version> endangered_by(Call call, std::set<Version> fixed) const {
     for (bool is_settled = false; !is_settled;) {
       const std::size_t known = fixed.size();
       for (const StepRecord::Write& write : step_.writes_of(call)) {
@@ -201,6 +201,15 @@ class NaiveStep {
     return fixed;
   }
 
+  // What is not to be made again from now on.
+  std::set<Version> ended() {
+    std::set<Version> found;
+    for (const std::size_t storage : std::exchange(ending_, {})) {
+      if (current_.contains(storage)) found.insert(current_.at(storage));
+    }
+    return found;
+  }
+
   void run_call(Call call) {
     CallState state;
     for (const std::uint32_t storage : step_.reads_of(call))
@@ -209,7 +218,7 @@ class NaiveStep {
       if (write.reads_old) state.reads.insert(current_.at(write.storage));
     }
     std::set<Version> needed = state.reads;
-    const std::set<Version> fixed = endangered_by(call);
+    const std::set<Version> fixed = endangered_by(call, ended());
     needed.insert(fixed.begin(), fixed.end());
     bring_back(needed, call);
     for (const Version version : fixed) versions_[version].producer.reset();
@@ -367,6 +376,7 @@ class NaiveStep {
   std::map<std::pair<Call, Call>, std::size_t> allocated_;
   std::vector<VersionState> versions_;
   std::map<std::size_t, Version> current_;  // by storage
+  std::set<std::size_t> ending_;            // storages whose lineage ends before the next call
   std::map<Call, CallState> calls_;
   double overhead_ = 0;
   Bytes peak_ = 0;

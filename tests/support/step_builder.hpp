@@ -48,6 +48,9 @@ class StepBuilder {
                              .makes_end = static_cast<std::uint32_t>(record_.makes.size())});
     return first;
   }
+  void end_lineage(Storage storage) {
+    record_.events.push_back({StepRecord::Kind::kEndLineage, storage});
+  }
   void release(Storage storage) { record_.events.push_back({StepRecord::Kind::kRelease, storage}); }
   [[nodiscard]] const StepRecord& record() const { return record_; }
   [[nodiscard]] StepRecord& record() { return record_; }
@@ -66,6 +69,7 @@ struct RandomStepOptions {
   double writes = 0.15;
   double not_replayable = 0.05;
   double sources = 0.05;  // that arrive between two calls
+  double lineages_end = 0.05;
   double workspaces = 0.2;
   double zero_bytes = 0.05;
 };
@@ -85,6 +89,7 @@ class RandomStep {
       const StepBuilder::Call call = draw_call();
       const StepBuilder::Storage first = step_.call(call);
       for (std::uint32_t k = 0; k < call.makes.size(); ++k) alive_.push_back(first + k);
+      if (!alive_.empty() && random_.chance(options_.lineages_end)) step_.end_lineage(any());
       while (!alive_.empty() && random_.chance(0.35)) release_one();
       if (!random_.chance(options_.sources)) continue;
       alive_.push_back(step_.source(bytes()));

@@ -121,6 +121,7 @@ void Engine::end_lineage(StorageId storage) {
   entry.wait_for_replay();
   Told told(*this, {.kind = Kind::kEndLineage, .storage = storage});
   make_source(storage);
+  if (forecast_) forecast_->lineage_ends(use_of(storage));
   told.is_done();
 }
 

@@ -32,6 +32,10 @@ void Forecast::source_comes(const StorageUse& storage) noexcept {
   unless_failed([&] { log_.source_comes(storage); });
 }
 
+void Forecast::lineage_ends(const StorageUse& storage) noexcept {
+  unless_failed([&] { log_.lineage_ends(storage); });
+}
+
 void Forecast::storage_goes(const StorageUse& storage) noexcept {
   unless_failed([&] { log_.storage_goes(storage); });
 }

@@ -47,6 +47,7 @@ class Forecast {
   // --- what the program does ---
 
   void source_comes(const StorageUse& storage) noexcept;
+  void lineage_ends(const StorageUse& storage) noexcept;
   void storage_goes(const StorageUse& storage) noexcept;
   void call_begins(std::span<const StorageUse> reads, std::span<const StorageUse> writes) noexcept;
   struct EndedCall {

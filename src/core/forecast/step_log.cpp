@@ -43,6 +43,10 @@ void StepLog::source_comes(const StorageUse& storage) {
   add_live(storage.bytes, 1);
 }
 
+void StepLog::lineage_ends(const StorageUse& storage) {
+  add_event({StepRecord::Kind::kEndLineage, storage});
+}
+
 void StepLog::storage_goes(const StorageUse& storage) {
   add_event({StepRecord::Kind::kRelease, storage});
   add_live(storage.bytes, -1);
@@ -110,7 +114,7 @@ StepRecord StepLog::record(std::uint64_t from, std::uint64_t until,
     const Event& event = events_[i - first_event_];
     if (event.kind == StepRecord::Kind::kSource) {
       writer.add_event(event.kind, writer.add(event.storage));
-    } else if (event.kind == StepRecord::Kind::kRelease) {
+    } else if (event.kind != StepRecord::Kind::kCall) {
       writer.add_event(event.kind, writer.number_of(event.storage));
     } else {
       const LoggedCall& logged = call(number);

@@ -52,6 +52,7 @@ class StepLog {
       : small_(small), most_calls_(most_calls), first_call_(calls_before + 1) {}
 
   void source_comes(const StorageUse& storage);
+  void lineage_ends(const StorageUse& storage);
   void storage_goes(const StorageUse& storage);
   void call_ends(LoggedCall call, std::span<const StorageUse> reads,
                  std::span<const StorageUse> writes, std::span<const StorageUse> makes);

@@ -50,6 +50,9 @@ class FactsBuilder {
           if (current_[event.subject] != StepFacts::kNone) release(event.subject);
           arrive(event.subject, false);
           break;
+        case StepRecord::Kind::kEndLineage:
+          ending_.push_back(event.subject);
+          break;
         case StepRecord::Kind::kRelease:
           if (current_[event.subject] != StepFacts::kNone) release(event.subject);
           break;
@@ -68,7 +71,9 @@ class FactsBuilder {
       stays_[i] = step_.storages[i].is_there;
     }
     for (const StepRecord::Event& event : step_.events) {
-      if (event.kind != StepRecord::Kind::kCall) stays_[event.subject] = false;
+      const bool comes_or_goes =
+          event.kind == StepRecord::Kind::kSource || event.kind == StepRecord::Kind::kRelease;
+      if (comes_or_goes) stays_[event.subject] = false;
     }
     for (const std::uint32_t storage : step_.makes) stays_[storage] = false;
   }
@@ -115,6 +120,7 @@ class FactsBuilder {
     for (const StepRecord::Write& write : step_.writes_of(call)) {
       if (write.reads_old) add_input(call, current_[write.storage]);
     }
+    end_lineages(call);
     protect_from_writes(call);
     for (const StepRecord::Write& write : step_.writes_of(call)) {
       const Version before = current_[write.storage];
@@ -146,6 +152,7 @@ class FactsBuilder {
       facts_.versions[version].current_until = facts_.calls + 1;
       add_input(facts_.calls, version);
     }
+    end_lineages(facts_.calls);
     facts_.cost.push_back(0);
     facts_.workspace.push_back(0);
     close_call(facts_.calls);
@@ -182,6 +189,16 @@ class FactsBuilder {
     inputs_.push_back(version);
   }
 
+  // Of what was said to be made no more since the call before, and is still there.
+  void end_lineages(Call call) {
+    for (const std::uint32_t storage : ending_) {
+      const Version version = current_[storage];
+      if (version != StepFacts::kNone && !lineage_.is_source(version)) fix(version, call);
+    }
+    ending_.clear();
+    let_orphans_go();
+  }
+
   // Protecting what is made from one Source may make a Source of what another write overwrites; then what is
   // made from that has to be protected too. Each write is looked at again until then, and once after.
   void protect_from_writes(Call call) {
@@ -206,14 +223,17 @@ class FactsBuilder {
   // False: there is nothing to protect.
   bool protect_descendants(Version source, Call call) {
     const std::span<const Version> found = lineage_.nearest_current(source);
-    for (const Version version : found) {
-      facts_.protects.add(version);
-      uses_.emplace_back(version, call);
-      facts_.versions[version].fixed_from = call;
-      lineage_.cut(version);
-    }
+    for (const Version version : found) fix(version, call);
     let_orphans_go();
     return !found.empty();
+  }
+
+  // It has to be there when the call begins, and is a Source from then on.
+  void fix(Version version, Call call) {
+    facts_.protects.add(version);
+    uses_.emplace_back(version, call);
+    facts_.versions[version].fixed_from = call;
+    lineage_.cut(version);
   }
 
   void make_outputs(Call call, bool can_run_again, std::uint32_t depth) {
@@ -280,7 +300,8 @@ class FactsBuilder {
   std::vector<std::pair<Version, Call>> readers_;
   std::vector<std::pair<Version, Call>> uses_;
   Call next_call_ = 0;
-  bool have_some_arrived_ = false;  // since the last call
+  bool have_some_arrived_ = false;     // since the last call
+  std::vector<std::uint32_t> ending_;  // storages whose lineage ends, since the last call
   // Of the running call; kept for their memory.
   std::vector<Version> inputs_;
   std::vector<Version> todo_;

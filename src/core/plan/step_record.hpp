@@ -35,11 +35,15 @@ struct StepRecord {
     std::uint32_t writes_end = 0;
     std::uint32_t makes_end = 0;
   };
-  enum class Kind : std::uint8_t { kSource, kCall, kRelease };
+  enum class Kind : std::uint8_t {
+    kSource,  // a storage comes from outside
+    kCall,
+    kEndLineage,  // what a storage holds is not to be made again
+    kRelease,     // a storage goes
+  };
   struct Event {
     Kind kind = Kind::kCall;
-    std::uint32_t subject =
-        0;  // number of the storage that comes from outside or goes, or of the call
+    std::uint32_t subject = 0;  // number of the storage or of the call
   };
 
   std::vector<Storage> storages;

@@ -109,7 +109,7 @@ TEST(PlannerBruteForce, PlansOfAnythingAreNearTheOptimum) {
   });
 
   if (cases < 100) return;
-  EXPECT_GT(totals.both, cases / 10);
+  EXPECT_GT(totals.both, cases / 12);
   EXPECT_LE(totals.planned, 1.1 * totals.optimum);
   EXPECT_LE(totals.missed, totals.both / 10);
 }

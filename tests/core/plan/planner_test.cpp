@@ -72,6 +72,24 @@ TEST(Planner, SaysWhereNothingFits) {
   EXPECT_FALSE(plan_step(chain(10), {.budget = 0}).has_value());
 }
 
+// A gradient is made from what cannot be made again. While it may have to be made again itself, that stays.
+TEST(Planner, LetsGoWhatNobodyWillMakeAnythingFromAgain) {
+  const auto step_of = [](bool ends) {
+    StepBuilder step;
+    const Storage input = step.there(kGrain);
+    for (int i = 0; i < 8; ++i) {
+      const Storage once =
+          step.call({.reads = {input}, .makes = {4 * kGrain}, .is_replayable = false});
+      const Storage gradient = step.call({.reads = {once}, .makes = {kGrain}});
+      if (ends) step.end_lineage(gradient);
+      step.release(once);
+    }
+    return step.record();
+  };
+  EXPECT_TRUE(plan_step(step_of(true), {.budget = 18 * kGrain}).has_value());
+  EXPECT_FALSE(plan_step(step_of(false), {.budget = 18 * kGrain}).has_value());
+}
+
 // The input, a gradient and its next, and the result that is read: of ten results four beside these can
 // be there, and the others are made again once each, all but those at whose place others lie anyway.
 TEST(Planner, FindsTheOptimumOfAChain) {

@@ -17,6 +17,7 @@ from op_db.outcome import Outcome, differences
 
 MIB = 1 << 20
 POOL = 512 * MIB
+MANY = 20
 
 
 @dataclass(frozen=True)

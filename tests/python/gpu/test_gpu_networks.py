@@ -1,0 +1,83 @@
+"""Networks of real size: ten steps leave what they leave in plain PyTorch, bit for bit."""
+
+import traceback
+from contextlib import nullcontext
+from functools import cache
+
+import coop
+import pytest
+import torch
+from gpu_networks import GPU_NETWORKS
+
+STEPS = 10
+NETWORKS = ["bert-large", "resnet50", "swin-t", "bilstm", "random-path"]
+SHARES = [0.8, 0.6, 0.5, 0.4]
+
+
+def train(name, precision, budget=None):
+    """What it leaves, and the most that it held."""
+    network = GPU_NETWORKS[name]
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    torch.manual_seed(0)
+    halved = torch.autocast("cuda", torch.bfloat16, enabled=precision == "bfloat16")
+    scope = coop.budget(budget, device="cuda") if budget else nullcontext()
+    losses = []
+    with scope:
+        with torch.device("cuda"):
+            model = network.make()
+        optimizer = network.optimizer(model)
+        for step in range(STEPS):
+            with torch.device("cuda"):
+                inputs, targets = network.batch(step)
+            optimizer.zero_grad()
+            with halved:
+                loss = network.loss(model, inputs, targets)
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.detach())
+        peak = torch.cuda.max_memory_allocated()
+        kept = [it[key] for it in optimizer.state.values() for key in it]
+        state = [*losses, *model.state_dict().values(), *(it.grad for it in model.parameters())]
+        state += [it for it in kept if isinstance(it, torch.Tensor)] + [torch.cuda.get_rng_state()]
+        state = [it.detach().cpu() for it in state if it is not None]
+        evictions = coop.stats().evictions if budget else 0
+    return state, peak, evictions
+
+
+def are_equal(one, other):
+    return all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+@cache
+def plain(name, precision):
+    """Twice, since some of PyTorch's kernels do not repeat themselves, whatever they were told."""
+    wanted, peak, _ = train(name, precision)
+    again, _, _ = train(name, precision)
+    return wanted, peak, are_equal(wanted, again)
+
+
+@pytest.fixture(autouse=True)
+def as_people_train():
+    torch.use_deterministic_algorithms(True)
+    torch.set_float32_matmul_precision("high")
+    torch.backends.cudnn.allow_tf32 = True
+    yield
+    torch.set_float32_matmul_precision("highest")
+
+
+@pytest.mark.parametrize("share", SHARES)
+@pytest.mark.parametrize("precision", ["tf32", "bfloat16"])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_ten_steps_in_less_memory(name, precision, share):
+    wanted, peak, repeats = plain(name, precision)
+    if not repeats:
+        pytest.skip("its plain run does not repeat")
+    try:
+        got, _, evictions = train(name, precision, int(share * peak))
+    except torch.OutOfMemoryError as error:
+        text = str(error)
+        traceback.clear_frames(error.__traceback__)  # what they hold would count in the next test
+        pytest.fail(text, pytrace=False)
+    assert evictions > 0
+    assert are_equal(wanted, got)
