@@ -34,6 +34,7 @@ StorageUse Engine::use_of(const Storage& storage, const Value& value, bool reads
           .written_at = storage.written_at,
           .is_from_outside = storage.is_from_outside,
           .is_source = value.is_source(),
+          .is_source_forever = storage.is_source_forever,
           .reads_old = reads_old};
 }
 

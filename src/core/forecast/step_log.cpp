@@ -19,10 +19,10 @@ class RecordWriter {
     if (is_new) record.storages.push_back({use.bytes, /*is_there=*/true, /*is_source=*/true});
     return found->second;
   }
-  std::uint32_t add(const StorageUse& use) {
+  std::uint32_t add(const StorageUse& use, bool is_source) {
     const std::uint32_t number = next_number();
     numbers_[use.storage] = number;
-    record.storages.push_back({use.bytes, /*is_there=*/false, use.is_source});
+    record.storages.push_back({use.bytes, /*is_there=*/false, is_source});
     return number;
   }
   void add_event(StepRecord::Kind kind, std::size_t subject) {
@@ -113,7 +113,7 @@ StepRecord StepLog::record(std::uint64_t from, std::uint64_t until,
   for (std::uint64_t i = from; i < until; ++i) {
     const Event& event = events_[i - first_event_];
     if (event.kind == StepRecord::Kind::kSource) {
-      writer.add_event(event.kind, writer.add(event.storage));
+      writer.add_event(event.kind, writer.add(event.storage, event.storage.is_source_forever));
     } else if (event.kind != StepRecord::Kind::kCall) {
       writer.add_event(event.kind, writer.number_of(event.storage));
     } else {
@@ -132,8 +132,12 @@ StepRecord StepLog::record(std::uint64_t from, std::uint64_t until,
              record.writes.push_back({writer.number_of(use), use.reads_old});
            });
       each(makes_, first_made_, before == nullptr ? first_made_ : before->makes_end,
-           logged.makes_end,
-           [&](const StorageUse& use) { record.makes.push_back(writer.add(use)); });
+           logged.makes_end, [&](const StorageUse& use) {
+             // What `empty` made cannot be made again; what is written there later can be.
+             const bool is_source =
+                 use.is_source_forever || (use.is_source && logged.is_replayable);
+             record.makes.push_back(writer.add(use, is_source));
+           });
       writer.add_event(event.kind, record.calls.size());
       record.calls.push_back({.cost = logged.cost,
                               .workspace = logged.workspace,

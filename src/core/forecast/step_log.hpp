@@ -22,9 +22,10 @@ struct StorageUse {
   // Number of the Call that wrote or made what it holds; 0 if that cannot be made again: its age says little, a
   // parameter comes from outside once and is updated later.
   std::uint64_t written_at = 0;
-  bool is_from_outside = false;  // no Call made it
-  bool is_source = false;        // what it holds cannot be made again
-  bool reads_old = true;         // of a storage that is written
+  bool is_from_outside = false;    // no Call made it
+  bool is_source = false;          // what it holds cannot be made again
+  bool is_source_forever = false;  // nor what is written there
+  bool reads_old = true;           // of a storage that is written
 };
 
 struct LoggedCall {

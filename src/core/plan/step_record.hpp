@@ -20,7 +20,7 @@ struct StepRecord {
   struct Storage {
     Bytes bytes = 0;
     bool is_there = false;   // before the first event
-    bool is_source = false;  // comes from outside, or cannot be made again though its call can be
+    bool is_source = false;  // what it holds cannot be made again, whichever call writes it
   };
   struct Write {
     std::uint32_t storage = 0;
