@@ -65,6 +65,7 @@ class Training:
             self.model = network.make()
         self.optimizer = network.optimizer(self.model)
         self.losses = []
+        self.kept = None
         self.host = []  # seconds of every step, the GPU not waited for
         self.times = []  # it is
 
@@ -88,14 +89,19 @@ class Training:
         return self
 
     def state(self):
-        return [*self.losses, *self.model.state_dict().values()]
+        return self.kept or [*self.losses, *self.model.state_dict().values()]
+
+    def keep_on_host(self):
+        """It has ended: what is left takes no memory on the device."""
+        self.kept = [it.detach().cpu() for it in self.state()]
+        del self.model, self.optimizer, self.losses
 
 
 def must_be_equal(one, other, what):
     if not torch.are_deterministic_algorithms_enabled():
         return
     pairs = zip(one.state(), other.state(), strict=True)
-    if not all(torch.equal(a, b) for a, b in pairs):
+    if not all(torch.equal(a.cpu(), b.cpu()) for a, b in pairs):
         sys.exit(f"{what}: losses or parameters are not plain PyTorch's")
 
 
@@ -126,6 +132,7 @@ def not_binding(network, machine, options, what):
     """Plain and unbound in turns: whatever else the machine does meets both alike."""
     plain_times, free_times, host_times = [], [], []
     for _ in range(options.rounds):
+        plain = training = None
         machine.forget()
         plain = Training(network, machine).steps(options.steps)
         plain_times.append(plain.times)
@@ -134,7 +141,7 @@ def not_binding(network, machine, options, what):
         must_be_equal(training, plain, what)
         free_times.append(training.times)
         host_times.append(training.host)
-        del training  # a later budget counts what is left of an earlier one
+        plain.keep_on_host()  # a later budget counts what is left of an earlier one
     row = {
         "bytes": peak or counters[-1].peak_bytes,
         "policy": "coop",

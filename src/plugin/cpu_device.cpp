@@ -57,7 +57,7 @@ class CpuDevice final : public Device {
   void copy(void* to, const void* from, std::size_t bytes) override {
     std::memcpy(to, from, bytes);
   }
-  void move_left(void* to, const void* from, std::size_t bytes) override {
+  void move(void* to, const void* from, std::size_t bytes) override {
     std::memmove(to, from, bytes);
   }
   std::uint64_t sum(const void* data, std::size_t bytes, Sample sample) noexcept override {

@@ -54,8 +54,8 @@ class Device {
 
   // In the order of the operators before and after it.
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
-  // The same, to the left, where the two places may overlap.
-  virtual void move_left(void* to, const void* from, std::size_t bytes) = 0;
+  // The same; where it goes to the left, the two places may overlap.
+  virtual void move(void* to, const void* from, std::size_t bytes) = 0;
   // All of it has happened when this returns.
   virtual void wait() {}
   // 0: that would take too long.

@@ -195,13 +195,14 @@ void TorchWorld::copy(BlockId from, BlockId to, Bytes bytes) {
 
 void TorchWorld::relocate(const Token* storage, BlockId block, Bytes from, Bytes to, Bytes bytes) {
   std::byte* source = session_.engine().pool().address(block);
-  std::byte* target = source - (from - to);
+  std::byte* target =
+      source + (static_cast<std::ptrdiff_t>(to) - static_cast<std::ptrdiff_t>(from));
   if (storage != nullptr && StorageRecord::of(*storage)->is_foreign) {
     return session_.device().discard(target, bytes);  // there is nothing of it here
   }
   const auto home = session_.at_home();
   session_.await(block);
-  session_.device().move_left(target, source, bytes);
+  session_.device().move(target, source, bytes);
   if (storage != nullptr) give_memory(*StorageRecord::of(*storage), target);
 }
 

@@ -40,9 +40,10 @@ BlockId EvictingPool::allocate(const Request& request) {
   ++stats_.allocations;
   if (id) return *id;
   const std::uint64_t began = clock_();
-  const BlockId made_room_for = make_room_and_allocate(request);
+  const auto made_room_for = make_room_and_allocate(request);
+  if (!made_room_for) throw OutOfMemory(report_memory(pool_, request.bytes, owner_));
   stats_.making_room_ns += clock_() - began;
-  return made_room_for;
+  return *made_room_for;
 }
 
 std::optional<BlockId> EvictingPool::allocate_at(const Request& request, Bytes offset) {
@@ -51,7 +52,7 @@ std::optional<BlockId> EvictingPool::allocate_at(const Request& request, Bytes o
   return id;
 }
 
-BlockId EvictingPool::make_room_and_allocate(const Request& request) {
+std::optional<BlockId> EvictingPool::make_room_and_allocate(const Request& request) {
   ++stats_.searches;
   // Every round frees a block. More rounds than blocks: an owner who adds to them, against the rules.
   std::size_t rounds_left = pool_.block_count() + 1;
@@ -63,7 +64,8 @@ BlockId EvictingPool::make_room_and_allocate(const Request& request) {
     bool has_compacted = false;
     if (!can_evict) {
       has_compacted = compact_for(request, {.copy_ns_per_byte = owner_.copy_ns_per_byte()});
-      if (!has_compacted) throw OutOfMemory(report_memory(pool_, request.bytes, owner_));
+      if (!has_compacted) has_compacted = move_out_for(request);
+      if (!has_compacted) return std::nullopt;
     } else if (terms) {
       has_compacted = compact_for(request, *terms);
     } else {
@@ -205,9 +207,13 @@ void EvictingPool::move_left(std::span<const BlockId> blocks) {
 void EvictingPool::move_left(BlockId id) {
   const auto target = pool_.slide_target(id);
   if (!target) return;  // at the left end already
-  const BlockInfo block = pool_.info(id);
-  tell_owner([&] { owner_.relocate(id, block.offset, *target, block.bytes); });
+  copy_to(id, *target);
   pool_.slide_left(id);
+}
+
+void EvictingPool::copy_to(BlockId id, Bytes offset) {
+  const BlockInfo block = pool_.info(id);
+  tell_owner([&] { owner_.relocate(id, block.offset, offset, block.bytes); });
   ++stats_.moves;
   stats_.moved_bytes += block.bytes;
 }

@@ -8,6 +8,7 @@
 //          evict them, and again                    -> until the request fits
 //          or compact, where that costs less        -> once
 //       3. no victims: slide movable blocks aside   -> once
+//          or move some to the other side of what may not move
 //       4. OutOfMemory
 //
 // The loop ends because every round frees a block that was held when it began, or is the last. (The
@@ -33,7 +34,7 @@ class BlockOwner : public BlockWitness {
   // The block's contents are dropped. The pool frees the block when this returns; the owner must not
   // allocate or free blocks meanwhile.
   virtual void evict(BlockId id) = 0;
-  // The block's contents are copied to an address further left. The two ranges may overlap.
+  // The block's contents are copied to another address. The two ranges may overlap if that is further left.
   virtual void relocate(BlockId id, Bytes from, Bytes to, Bytes bytes) = 0;
 
   // What it takes to copy, in nanoseconds.
@@ -93,15 +94,20 @@ class EvictingPool {
   [[nodiscard]] const EvictionStats& stats() const { return stats_; }
 
  private:
-  BlockId make_room_and_allocate(const Request& request);
+  std::optional<BlockId> make_room_and_allocate(const Request& request);
   std::optional<CompactionTerms> choose_victims(const Request& request);
   template <typename Message>
   void tell_owner(Message&& message);
   void move_left(BlockId id);
+  void copy_to(BlockId id, Bytes offset);
   void move_left(std::span<const BlockId> blocks);
   [[nodiscard]] std::vector<BlockId> movable_blocks() const;
   [[nodiscard]] std::optional<CompactionTerms> cheaper_than_victims(const Request& request) const;
   bool compact_for(const Request& request, const CompactionTerms& terms);
+  // moving_out.cpp
+  bool move_out_for(const Request& request);
+  bool move_out(BlockId id, Extent stretch, double now);
+  void empty(Extent stretch);
 
   Pool& pool_;
   Policy& policy_;
@@ -110,6 +116,7 @@ class EvictingPool {
   EvictionStats stats_;
   std::vector<BlockId> victims_;
   bool is_telling_owner_ = false;
+  bool is_moving_out_ = false;
 };
 
 }  // namespace coop

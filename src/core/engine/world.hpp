@@ -38,7 +38,7 @@ class World {
   // The storage has no memory until attach is called again.
   virtual void detach(Token storage) noexcept = 0;
   virtual void copy(BlockId from, BlockId to, Bytes bytes) = 0;
-  // Copies a block's contents further to the left, where the two places may overlap. `storage` is
+  // Copies a block's contents to another place; to the left the two may overlap. `storage` is
   // whose contents they are, or null if nobody can see them.
   virtual void relocate(const Token* storage, BlockId block, Bytes from, Bytes to, Bytes bytes) = 0;
   // The Call will not be run again.

@@ -171,6 +171,16 @@ AddressOrder::Joined AddressOrder::release(BlockIndex block) noexcept {
   return joined;
 }
 
+void AddressOrder::trade_places(BlockIndex one, BlockIndex other) noexcept {
+  const Place first = place_of(one);
+  const Place second = place_of(other);
+  COOP_CHECK(first.extent().size() == second.extent().size());
+  const BlockFacts facts = first.chunk->facts(first.slot);
+  first.chunk->hold(first.slot, other, second.chunk->facts(second.slot));
+  second.chunk->hold(second.slot, one, facts);
+  std::swap(chunk_of_[one], chunk_of_[other]);
+}
+
 AddressOrder::Joined AddressOrder::slide_left(BlockIndex block) noexcept {
   const Place place = place_of(block);
   const Place left = left_neighbour(place);

@@ -65,6 +65,8 @@ class AddressOrder {
   Joined release(BlockIndex block) noexcept;
   // Swaps a block with the hole at its left, which joins what is free at the block's right.
   Joined slide_left(BlockIndex block) noexcept;
+  // Two blocks of one size.
+  void trade_places(BlockIndex one, BlockIndex other) noexcept;
   void set_facts(BlockIndex block, const BlockFacts& facts) noexcept;
 
   [[nodiscard]] Grains total() const { return total_; }

@@ -123,6 +123,20 @@ Bytes Pool::slide_left(BlockId id) {
   return *target;
 }
 
+void Pool::move_to(BlockId id, BlockId place) {
+  Record& moved = record(id);
+  Record& other = record(place);
+  if (!is_movable(id.index()) || other.kind != Kind::kBlock ||
+      moved.extent.size() != other.extent.size()) {
+    throw InvalidArgument(
+        "a block cannot take another one's place: it may not move, or the sizes differ");
+  }
+  order_.trade_places(id.index(), place.index());
+  std::swap(moved.extent, other.extent);
+  const bool was_there = free(place);
+  COOP_CHECK(was_there);
+}
+
 BlockInfo Pool::info(BlockId id) const {
   const Record& known = record(id);
   return {.offset = to_bytes(known.extent.begin),

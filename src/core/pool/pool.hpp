@@ -124,6 +124,9 @@ class Pool {
   Bytes slide_left(BlockId id);
   // Where slide_left would put it.
   [[nodiscard]] std::optional<Bytes> slide_target(BlockId id) const;
+  // Gives the block the place of another one of its size, which goes. The caller copies the contents first.
+  // InvalidArgument if the block may not move, or the two are not of one size.
+  void move_to(BlockId id, BlockId place);
 
   [[nodiscard]] bool contains(BlockId id) const noexcept;
   [[nodiscard]] BlockInfo info(BlockId id) const;

@@ -57,10 +57,10 @@ class CudaDevice final : public Device {
   }
 
   // In pieces that do not overlap with where they go. Where these would be many, by way of another place.
-  void move_left(void* to, const void* from, std::size_t bytes) override {
+  void move(void* to, const void* from, std::size_t bytes) override {
     auto* target = static_cast<std::byte*>(to);
     const auto* source = static_cast<const std::byte*>(from);
-    const auto gap = static_cast<std::size_t>(source - target);
+    const auto gap = target < source ? static_cast<std::size_t>(source - target) : bytes;
     constexpr std::size_t kFewPieces = 16;
     if (gap >= bytes / kFewPieces) {
       for (std::size_t done = 0; done < bytes; done += gap) {

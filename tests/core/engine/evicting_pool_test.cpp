@@ -126,11 +126,11 @@ TEST(EvictingPool, OutOfMemorySaysWhereTheBytesAre) {
   RecordingOwner owner;
   EvictingPool evicting(layout.pool(), *policy, owner, stopped_clock);
   try {
-    evicting.allocate(request(6));
+    evicting.allocate(request(7));
     FAIL();
   } catch (const OutOfMemory& error) {
     const MemoryReport& report = error.report();
-    EXPECT_EQ(report.requested, to_bytes(6));
+    EXPECT_EQ(report.requested, to_bytes(7));
     EXPECT_EQ(report.pool, to_bytes(16));
     EXPECT_EQ(report.free, to_bytes(2));
     EXPECT_EQ(report.held_as(Holder::kInput).bytes, to_bytes(3));
@@ -138,7 +138,7 @@ TEST(EvictingPool, OutOfMemorySaysWhereTheBytesAre) {
     EXPECT_EQ(report.held_as(Holder::kSource).bytes, to_bytes(5));
     EXPECT_EQ(report.held_as(Holder::kExported).bytes, to_bytes(2));
     EXPECT_EQ(report.largest_room, to_bytes(5));
-    EXPECT_EQ(report.smallest_budget, to_bytes(16 + 6 - 1)) << "one grain is free at the end";
+    EXPECT_EQ(report.smallest_budget, to_bytes(16 + 7 - 1)) << "one grain is free at the end";
     ASSERT_EQ(report.largest.size(), 3U);
     EXPECT_EQ(report.largest[0].bytes, to_bytes(5));
     EXPECT_NE(std::string(error.what()).find("2.5 KiB"), std::string::npos) << error.what();
@@ -174,7 +174,7 @@ TEST(EvictingPool, DoesNotMoveBlocksOverWhatStays) {
   const auto policy = make_policy("coop");
   RecordingOwner owner;
   EvictingPool evicting(layout.pool(), *policy, owner, stopped_clock);
-  EXPECT_THROW(evicting.allocate(request(6)), OutOfMemory);
+  EXPECT_THROW(evicting.allocate(request(7)), OutOfMemory);
   EXPECT_TRUE(owner.moves.empty());
   evicting.allocate(request(5));
   ASSERT_EQ(owner.moves.size(), 1U);
