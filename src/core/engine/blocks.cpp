@@ -196,13 +196,20 @@ bool Engine::reprice(ValueId id) noexcept {
   return pool_.set_cost(value.block, asking_price(value));
 }
 
-// What a running replay is still going to read is the last to go, the more so the sooner it is read. Where
-// that does not help and the replay runs in circles, nothing else counts any more: were the next to be read
+// What a running replay is still going to read is the last to go, the more so the sooner it is read. So is what
+// costs several times as much as all of the replay: a gradient that waits while activations are brought back is
+// the end of a backward pass, and that would have to be run again for it. (Policies as published do without.)
+// Where that does not help and the replay runs in circles, nothing else counts any more: were the next to be read
 // to go for what is read later, it would never end.
 double Engine::asking_price(const Value& value) noexcept {
-  if (value.wanted == 0) return cost_of(value);
   constexpr double kWanted = 1e3;
   constexpr double kWantedNow = 1e6;
+  constexpr double kMuchDearer = 4;
+  if (value.wanted == 0) {
+    const double cost = cost_of(value);
+    const bool stays = !keeps_regions() && cost > kMuchDearer * replay_cost_;
+    return stays ? kWantedNow * cost : cost;
+  }
   constexpr double kAllThatCounts = 1e15;
   const std::uint64_t calls_until = value.wanted_by - std::min(value.wanted_by, replay_at_);
   const double distance = static_cast<double>(calls_until) + 1;

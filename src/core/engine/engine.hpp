@@ -22,6 +22,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -312,6 +313,7 @@ class Engine final : private BlockOwner, private GraphListener {
   std::uint64_t calls_begun_ = 0;
   std::uint64_t replays_begun_ = 0;
   std::uint64_t replay_at_ = 0;  // sequence of the Call that is run again
+  double replay_cost_ = std::numeric_limits<double>::infinity();  // of all that it has planned
   bool is_replay_in_circles_ = false;
   std::uint64_t walks_begun_ = 0;
   bool has_searched_ = false;       // before that, nobody asks what things cost

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include "core/base/check.hpp"
@@ -16,6 +17,7 @@ Replay::Replay(Engine& engine, std::span<const ValueId> targets, std::vector<Blo
       number_(++engine.replays_begun_) {
   held_.reserve(targets.size());
   engine.is_replay_in_circles_ = false;
+  engine.replay_cost_ = 0;
   pins_.reserve(pins_.size() + 2 * targets.size());
 }
 
@@ -27,6 +29,8 @@ Replay::~Replay() {
     if (was_target && value.is_resident() && !value.is_source()) engine_.publish(id);
   }
   for (const ValueId id : held_) graph_.unhold(id);
+  engine_.replay_cost_ = std::numeric_limits<double>::infinity();
+  if (!planned_.empty() && !engine_.keeps_regions()) engine_.have_costs_fallen_ = true;
   engine_.loss_.replay_is_over();
 }
 

@@ -19,6 +19,7 @@ void Replay::plan(ValueId missing) {
     if (call.planned_by == number_) continue;
     agenda_.emplace(call.sequence, call_id);
     planned_.push_back(call_id);
+    engine_.replay_cost_ += call.cost;
     call.planned_by = number_;
     if (call.runs_in != number_) {
       call.runs_in = number_;

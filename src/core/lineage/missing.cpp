@@ -22,16 +22,19 @@ class Frontier {
 };
 
 constexpr int kMostLookedAt = 128;
+// A gradient whose activations are gone hangs on all that came before it, most of which is not looked at.
+constexpr double kForWhatWasNotSeen = 16;
 
-// visit(ValueId, const Value&, Frontier&) for everything missing that is reached, once each.
+// visit(const Value&) for everything missing that is reached, once each. False if that was not all.
 template <typename Visit>
-void for_each_missing(Graph& graph, Frontier& frontier, std::uint64_t walk, const Visit& visit) {
+bool for_each_missing(Graph& graph, Frontier& frontier, std::uint64_t walk, const Visit& visit) {
   for (int left = kMostLookedAt; left > 0 && !frontier.is_empty(); --left) {
     Value& value = graph.values()[frontier.take()];
     if (value.is_resident() || value.is_source()) continue;
     if (std::exchange(value.seen_by, walk) == walk) continue;
     visit(value);
   }
+  return frontier.is_empty();
 }
 
 }  // namespace
@@ -44,10 +47,11 @@ double cost_of_missing(Graph& graph, const Value& value, std::uint64_t walk) noe
                          [&](const Edge& edge) { frontier.add(edge.value); });
   };
   add_inputs(value);
-  for_each_missing(graph, frontier, walk, [&](const Value& before) {
+  const bool is_all = for_each_missing(graph, frontier, walk, [&](const Value& before) {
     cost += graph.calls()[before.producer].cost;
     add_inputs(before);
   });
+  if (!is_all) cost *= kForWhatWasNotSeen;
 
   frontier = {};
   const auto add_results = [&](const Value& of) {

@@ -62,6 +62,24 @@ TEST_F(MissingTest, WhatNobodyCanReadCountsOnTheWayBackOnly) {
   EXPECT_EQ(around(2), 10 + 10000) << "but through it one gets to 4";
 }
 
+// It is not known how much more there is, only that it is a lot.
+TEST_F(MissingTest, WhereNotAllIsLookedAtWhatWasSeenCountsManyTimes) {
+  const auto behind = [&](int length) {
+    ValueId before = values_[4];
+    for (int i = 0; i < length; ++i) {
+      const Graph::Input input{.value = before};
+      const CallId call = graph_.add_call(1, 1, 1, {&input, 1});
+      before = graph_.add_output(call, 0, graph_.add_storage(1), 1, {});
+    }
+    const Graph::Input input{.value = before};
+    const CallId call = graph_.add_call(1, 1, 1, {&input, 1});
+    const ValueId last = graph_.add_output(call, 0, graph_.add_storage(1), 1, kThere);
+    return cost_of_missing(graph_, graph_.values()[last], ++walk_);
+  };
+  EXPECT_EQ(behind(100), 100);
+  EXPECT_GT(behind(200), 1000);
+}
+
 TEST_F(MissingTest, WhatIsReachedTwiceCountsOnce) {
   evict(1);
   const std::vector<Graph::Input> twice{{.value = values_[1]}, {.value = values_[1]}};

@@ -31,9 +31,11 @@ TEST(NoThrash, WhereGradientsAndMomentumLieScattered) {
 
 TEST(NoThrash, WhereTheBudgetIsSmall) {
   const Trace trace = read_dtr_log(testing::h200_log("resnet50"), Mutation::kInPlace);
-  const SimulationResult result = run(trace, 0.28, 1);
-  ASSERT_TRUE(result.is_ok()) << result.failure->why;
-  EXPECT_LT(result.last().overhead(), 0.5);
+  for (const double ratio : {0.28, 0.25, 0.24}) {
+    const SimulationResult result = run(trace, ratio, 1);
+    ASSERT_TRUE(result.is_ok()) << result.failure->why;
+    EXPECT_LT(result.last().overhead(), 0.5) << ratio;
+  }
 }
 
 TEST(NoThrash, WhereWeightsAreAveraged) {
