@@ -141,10 +141,10 @@ void Engine::relocate(BlockId block, Bytes from, Bytes to, Bytes bytes) {
 }
 
 // Nobody has measured it. A copy reads a byte and writes it, and there are few operators that do less: it
-// takes about as long as the cheaper of them do.
+// takes about as long as the cheapest of them do.
 double Engine::copy_ns_per_byte() const {
-  constexpr double kCheaper = 0.25;
-  return std::max(kCopyNsPerByte, recorded_density_.quantile(kCheaper));
+  constexpr double kCheapest = 0.15;
+  return std::max(kCopyNsPerByte, recorded_density_.quantile(kCheapest));
 }
 
 void Engine::value_goes(ValueId id, const Value& value) noexcept {

@@ -138,8 +138,7 @@ void EvictingPool::evict(BlockId id) {
 // It must cost much less than to bring the victims back. What a copy takes is a guess; not all victims will
 // come back; and what they leave serves the next request, too.
 std::optional<CompactionTerms> EvictingPool::cheaper_than_victims(const Request& request) const {
-  constexpr double kMuchCheaper = 4;
-  constexpr double kMuchCheaperToEvict = 8;
+  constexpr double kMuchCheaper = 8;
   if (!policy_.traits().moves_blocks || pool_.ignores_addresses()) return std::nullopt;
   double cost = 0;
   double score = 0;
@@ -152,7 +151,7 @@ std::optional<CompactionTerms> EvictingPool::cheaper_than_victims(const Request&
   const CompactionTerms with_victims{.copy_ns_per_byte = owner_.copy_ns_per_byte(),
                                      .usual_staleness = cost / score,
                                      .now = request.now,
-                                     .dear = cost / kMuchCheaperToEvict};
+                                     .dear = cost / kMuchCheaper};
   CompactionTerms without = with_victims;
   without.dear = 0;
   const auto cost_with = [&](const CompactionTerms& terms) {
@@ -165,7 +164,7 @@ std::optional<CompactionTerms> EvictingPool::cheaper_than_victims(const Request&
   const bool can_move = kMuchCheaper * moving < cost;
   // What lives long has victims where it belongs, even if others are cheaper today.
   const bool can_evict_some =
-      request.placement != Placement::kLongLived && kMuchCheaperToEvict * evicting_some < cost;
+      request.placement != Placement::kLongLived && kMuchCheaper * evicting_some < cost;
   if (can_move && (!can_evict_some || moving <= evicting_some)) return without;
   if (can_evict_some) return with_victims;
   return std::nullopt;
