@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <numeric>
 
 namespace coop {
 namespace {
@@ -24,7 +23,7 @@ std::size_t DensityHistogram::bucket_of(double cost, Bytes bytes) {
 }
 
 double DensityHistogram::quantile(double share) const {
-  const double wanted = share * std::accumulate(bytes_in_.begin(), bytes_in_.end(), 0.0);
+  const double wanted = share * total_;
   double below = 0;
   for (int i = 0; i < kBuckets; ++i) {
     below += bytes_in_[static_cast<std::size_t>(i)];

@@ -20,6 +20,7 @@ class DensityHistogram {
 
   void add(double cost, Bytes bytes) {
     bytes_in_[bucket_of(cost, bytes)] += static_cast<double>(bytes);
+    total_ += static_cast<double>(bytes);
   }
   [[nodiscard]] double bytes_in(std::size_t bucket) const { return bytes_in_[bucket]; }
   // That of the cheapest `share` of all bytes at the most, to a quarter octave; 0 if there are none.
@@ -27,6 +28,7 @@ class DensityHistogram {
 
  private:
   std::array<double, kBuckets> bytes_in_{};
+  double total_ = 0;
 };
 
 }  // namespace coop

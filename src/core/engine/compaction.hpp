@@ -21,24 +21,35 @@ struct CompactionTerms {
   double now = 0;
   // Evictable blocks that cost this much are moved like others; 0: all of them are.
   double dear = std::numeric_limits<double>::infinity();
+  // What costs this much in all is not worth it.
+  double most = std::numeric_limits<double>::infinity();
 
   [[nodiscard]] double cost_of_evicting(const BlockFacts& block) const {
-    return static_cast<double>(block.cost) * usual() / staleness(block);
+    return static_cast<double>(block.cost) * usual() / staleness(block.last_use);
+  }
+  [[nodiscard]] bool is_cheap(float cost, double last_use) const {
+    return static_cast<double>(cost) * usual() < dear * staleness(last_use);
   }
   [[nodiscard]] bool evicts(const BlockFacts& block) const {
-    return !block.is_fixed && static_cast<double>(block.cost) * usual() < dear * staleness(block);
+    return !block.is_fixed && is_cheap(block.cost, block.last_use);
   }
 
  private:
   [[nodiscard]] double usual() const { return usual_staleness > 0 ? usual_staleness : 1; }
-  [[nodiscard]] double staleness(const BlockFacts& block) const {
-    return usual_staleness > 0 ? std::max(1.0, now - block.last_use) : 1;
+  [[nodiscard]] double staleness(double last_use) const {
+    const double age = now - last_use;  // a select, not std::max: see score_chunk
+    return usual_staleness > 0 && age > 1 ? age : 1;
   }
 };
 
 struct Stretch {
   Extent extent;
   double cost = 0;
+};
+
+struct Compaction {
+  CompactionTerms terms;
+  Stretch stretch;
 };
 
 // A stretch of the pool in which there is room for the request, once some evictable blocks have gone and the

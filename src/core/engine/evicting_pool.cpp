@@ -59,16 +59,13 @@ std::optional<BlockId> EvictingPool::make_room_and_allocate(const Request& reque
   for (;;) {
     COOP_CHECK(rounds_left > 0);
     --rounds_left;
-    const auto terms = choose_victims(request);
-    const bool can_evict = !victims_.empty();
-    bool has_compacted = false;
-    if (!can_evict) {
-      has_compacted = compact_for(request, {.copy_ns_per_byte = owner_.copy_ns_per_byte()});
-      if (!has_compacted) has_compacted = move_out_for(request);
+    const auto compaction = choose_victims(request);
+    bool has_compacted = compaction && compact(request, *compaction);
+    if (!has_compacted && victims_.empty()) {
+      has_compacted = move_out_for(request);
       if (!has_compacted) return std::nullopt;
-    } else if (terms) {
-      has_compacted = compact_for(request, *terms);
-    } else {
+    }
+    if (!compaction) {
       for (const BlockId victim : victims_) evict(victim);
     }
 
@@ -87,8 +84,8 @@ std::optional<BlockId> EvictingPool::make_room_and_allocate(const Request& reque
 
 // Costs that are out of date are nearly always too low (more is evicted by now): victims whose costs turn
 // out right are the best there are. Each round corrects a cost, and after a few it is good enough. What is
-// returned: on which terms to compact rather than to evict them.
-std::optional<CompactionTerms> EvictingPool::choose_victims(const Request& request) {
+// returned: where to compact rather than to evict them.
+std::optional<Compaction> EvictingPool::choose_victims(const Request& request) {
   constexpr int kMostCorrections = 64;
   const std::uint64_t began = clock_();
   owner_.prepare_search();
@@ -98,9 +95,9 @@ std::optional<CompactionTerms> EvictingPool::choose_victims(const Request& reque
     const bool is_good = round >= kMostCorrections || !owner_.correct_costs(victims_);
     if (is_good && !owner_.keeps_some(victims_)) break;
   }
-  const auto terms = cheaper_than_victims(request);
+  auto compaction = pool_.ignores_addresses() ? std::nullopt : cheaper_than_victims(request);
   stats_.search_ns += clock_() - began;
-  return terms;
+  return compaction;
 }
 
 template <typename Message>
@@ -137,9 +134,12 @@ void EvictingPool::evict(BlockId id) {
 //
 // It must cost much less than to bring the victims back. What a copy takes is a guess; not all victims will
 // come back; and what they leave serves the next request, too.
-std::optional<CompactionTerms> EvictingPool::cheaper_than_victims(const Request& request) const {
+std::optional<Compaction> EvictingPool::cheaper_than_victims(const Request& request) const {
   constexpr double kMuchCheaper = 8;
-  if (!policy_.traits().moves_blocks || pool_.ignores_addresses()) return std::nullopt;
+  if (victims_.empty()) {
+    return find_compaction(request, {.copy_ns_per_byte = owner_.copy_ns_per_byte()});
+  }
+  if (!policy_.traits().moves_blocks) return std::nullopt;
   double cost = 0;
   double score = 0;
   for (const BlockId victim : victims_) {
@@ -147,49 +147,48 @@ std::optional<CompactionTerms> EvictingPool::cheaper_than_victims(const Request&
     cost += static_cast<double>(block.cost);
     score += static_cast<double>(block.cost) / std::max(1.0, request.now - block.last_use);
   }
-  if (!(score > 0)) return std::nullopt;
-  const CompactionTerms with_victims{.copy_ns_per_byte = owner_.copy_ns_per_byte(),
-                                     .usual_staleness = cost / score,
-                                     .now = request.now,
-                                     .dear = cost / kMuchCheaper};
-  CompactionTerms without = with_victims;
-  without.dear = 0;
-  const auto cost_with = [&](const CompactionTerms& terms) {
-    const auto stretch = find_stretch_to_compact(pool_, to_grains(request.bytes), terms);
-    return stretch ? stretch->cost : std::numeric_limits<double>::infinity();
-  };
-  const double moving = pool_.free_bytes() < request.bytes ? std::numeric_limits<double>::infinity()
-                                                           : cost_with(without);
-  const double evicting_some = cost_with(with_victims);
-  const bool can_move = kMuchCheaper * moving < cost;
+  CompactionTerms terms{.copy_ns_per_byte = owner_.copy_ns_per_byte(),
+                        .usual_staleness = cost / score,
+                        .now = request.now,
+                        .dear = 0,
+                        .most = cost / kMuchCheaper};
+  std::optional<Compaction> best;
+  if (pool_.free_bytes() >= request.bytes) best = find_compaction(request, terms);
   // What lives long has victims where it belongs, even if others are cheaper today.
-  const bool can_evict_some =
-      request.placement != Placement::kLongLived && kMuchCheaper * evicting_some < cost;
-  if (can_move && (!can_evict_some || moving <= evicting_some)) return without;
-  if (can_evict_some) return with_victims;
-  return std::nullopt;
+  if (request.placement == Placement::kLongLived) return best;
+  terms.dear = terms.most;
+  if (best) terms.most = best->stretch.cost;
+  const auto with_victims = find_compaction(request, terms);
+  return with_victims ? with_victims : best;
 }
 
-bool EvictingPool::compact_for(const Request& request, const CompactionTerms& terms) {
-  if (pool_.ignores_addresses()) return false;
+std::optional<Compaction> EvictingPool::find_compaction(const Request& request,
+                                                        const CompactionTerms& terms) const {
+  const auto stretch = find_stretch_to_compact(pool_, to_grains(request.bytes), terms);
+  if (!stretch) return std::nullopt;
+  return Compaction{terms, *stretch};
+}
+
+bool EvictingPool::compact(const Request& request, const Compaction& compaction) {
+  const CompactionTerms& terms = compaction.terms;
+  std::optional<Compaction> now = compaction;
   std::vector<BlockId> evictable;
   std::vector<BlockId> evicted;
   std::vector<BlockId> moved;
-  do {
-    const std::uint64_t began = clock_();
-    const auto stretch = find_stretch_to_compact(pool_, to_grains(request.bytes), terms);
-    stats_.search_ns += clock_() - began;
-    if (!stretch) return false;
-    evictable.clear();
-    evicted.clear();
-    moved.clear();
-    for_each_piece(pool_.order(), stretch->extent, [&](const Chunk& chunk, int slot) {
+  for (;;) {
+    for_each_piece(pool_.order(), now->stretch.extent, [&](const Chunk& chunk, int slot) {
       if (chunk.is_hole(slot)) return;
       const BlockId id = pool_.id_of(chunk.block_at(slot));
       (terms.evicts(chunk.facts(slot)) ? evicted : moved).push_back(id);
       if (!chunk.is_fixed(slot)) evictable.push_back(id);
     });
-  } while (owner_.keeps_some(evictable));
+    if (!owner_.keeps_some(evictable)) break;
+    now = find_compaction(request, terms);
+    if (!now) return false;
+    evictable.clear();
+    evicted.clear();
+    moved.clear();
+  }
   for (const BlockId id : evicted) evict(id);
   move_left(moved);
   return true;

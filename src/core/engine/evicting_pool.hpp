@@ -95,15 +95,17 @@ class EvictingPool {
 
  private:
   std::optional<BlockId> make_room_and_allocate(const Request& request);
-  std::optional<CompactionTerms> choose_victims(const Request& request);
+  std::optional<Compaction> choose_victims(const Request& request);
   template <typename Message>
   void tell_owner(Message&& message);
   void move_left(BlockId id);
   void copy_to(BlockId id, Bytes offset);
   void move_left(std::span<const BlockId> blocks);
   [[nodiscard]] std::vector<BlockId> movable_blocks() const;
-  [[nodiscard]] std::optional<CompactionTerms> cheaper_than_victims(const Request& request) const;
-  bool compact_for(const Request& request, const CompactionTerms& terms);
+  [[nodiscard]] std::optional<Compaction> cheaper_than_victims(const Request& request) const;
+  [[nodiscard]] std::optional<Compaction> find_compaction(const Request& request,
+                                                          const CompactionTerms& terms) const;
+  bool compact(const Request& request, const Compaction& compaction);
   // moving_out.cpp
   bool move_out_for(const Request& request);
   bool move_out(BlockId id, Extent stretch, double now);

@@ -13,6 +13,7 @@ class Frontier {
   void add(ValueId id) {
     if (count_ < ids_.size()) ids_[count_++] = id;
   }
+  void clear() { count_ = 0; }
   [[nodiscard]] bool is_empty() const { return count_ == 0; }
   ValueId take() { return ids_[--count_]; }
 
@@ -53,7 +54,7 @@ double cost_of_missing(Graph& graph, const Value& value, std::uint64_t walk) noe
   });
   if (!is_all) cost *= kForWhatWasNotSeen;
 
-  frontier = {};
+  frontier.clear();
   const auto add_results = [&](const Value& of) {
     graph.for_each_reader(of, [&](const Edge& edge) {
       graph.for_each_output(graph.calls()[edge.call],

@@ -1,12 +1,14 @@
 // Moving instead of evicting: Note [Moving instead of evicting] in core/engine/evicting_pool.cpp.
 #include "core/engine/compaction.hpp"
 
+#include <limits>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "core/engine/evicting_pool.hpp"
 #include "support/layout.hpp"
+#include "support/random_cases.hpp"
 #include "support/recording_owner.hpp"
 
 namespace coop {
@@ -136,68 +138,72 @@ TEST(Stretch, EndsAtWhatMayNotMove) {
   EXPECT_DOUBLE_EQ(stretch->cost, kCopyNsPerByte * static_cast<double>(to_bytes(1)));
 }
 
-// Is asked about no others than those that were there.
-class OwnerOfKnownBlocks final : public BlockOwner {
- public:
-  explicit OwnerOfKnownBlocks(const Pool& pool) : blocks_(pool.block_count()) {}
-  void evict(BlockId) override {}
-  void relocate(BlockId, Bytes, Bytes, Bytes) override {}
-  [[nodiscard]] LargeBlock witness(BlockId id, const BlockInfo& info) const override {
-    EXPECT_LT(id.index(), blocks_);
-    return BlockOwner::witness(id, info);
+// Every run of pieces, one by one.
+double cheapest_by_brute_force(const std::vector<testing::PieceSpec>& pieces, Grains request,
+                               const CompactionTerms& terms) {
+  using testing::PieceSpec;
+  double best = std::numeric_limits<double>::infinity();
+  for (std::size_t left = 0; left < pieces.size(); ++left) {
+    Grains room = 0;
+    double cost = 0;
+    for (std::size_t right = left; right < pieces.size(); ++right) {
+      const PieceSpec& piece = pieces[right];
+      if (piece.kind == PieceSpec::kStays || piece.kind == PieceSpec::kPinned) break;
+      const BlockFacts facts{.cost = static_cast<float>(piece.cost), .last_use = piece.last_use};
+      const bool goes = piece.kind == PieceSpec::kEvictable && terms.evicts(facts);
+      if (goes) cost += terms.cost_of_evicting(facts);
+      if (goes || piece.kind == PieceSpec::kHole) {
+        room += piece.grains;
+      } else {
+        cost += static_cast<double>(to_bytes(piece.grains)) * terms.copy_ns_per_byte;
+      }
+      if (room >= request) best = std::min(best, cost);
+    }
   }
-
- private:
-  std::size_t blocks_;
-};
-
-// See Note [Moving out] in core/engine/moving_out.cpp.
-
-TEST(MovingOut, ToTheOtherSideOfWhatMayNotMove) {
-  Layout layout({movable(2), evictable(4, 10), pinned(3), evictable(3, 10), movable(1), hole(1)});
-  const auto policy = make_policy("coop");
-  RecordingOwner owner;
-  EvictingPool evicting(layout.pool(), *policy, owner, stopped_clock);
-  const BlockId block = evicting.allocate(request(6));
-  EXPECT_EQ(layout.pool().info(block).offset, 0U);
-  EXPECT_GE(layout.pool().info(layout.block(0)).offset, to_bytes(9));
-  EXPECT_EQ(layout.pool().info(layout.block(2)).offset, to_bytes(6));
-  EXPECT_EQ(layout.pool().block_count(), 4U);
-  layout.pool().validate();
+  return best;
 }
 
-TEST(MovingOut, NoMoreThanMust) {
-  Layout layout(
-      {movable(1), movable(3), movable(2), evictable(3, 10), pinned(3), evictable(5, 10)});
-  const auto policy = make_policy("coop");
-  RecordingOwner owner;
-  EvictingPool evicting(layout.pool(), *policy, owner, stopped_clock);
-  evicting.allocate(request(6));
-  ASSERT_FALSE(owner.moves.empty());
-  EXPECT_GE(layout.pool().info(layout.block(1)).offset, to_bytes(12));  // the 3 that were lacking
-  EXPECT_EQ(layout.pool().info(layout.block(0)).offset, 0U);
-  EXPECT_EQ(layout.pool().info(layout.block(2)).offset, to_bytes(1));
-  layout.pool().validate();
-}
-
-TEST(MovingOut, WhereThereIsNoRoomElsewhereNothingIsLost) {
-  Layout layout({movable(2), evictable(4, 10), pinned(1), hole(1), pinned(1), hole(1)});
-  const auto policy = make_policy("coop");
-  OwnerOfKnownBlocks owner(layout.pool());
-  EvictingPool evicting(layout.pool(), *policy, owner, stopped_clock);
-  EXPECT_THROW(evicting.allocate(request(6)), OutOfMemory);
-  EXPECT_EQ(layout.pool().block_count(), 3U);
-  EXPECT_NO_THROW(evicting.allocate(request(4)));
-  layout.pool().validate();
-}
-
-TEST(MovingOut, SeveralIfOneIsNotEnough) {
-  Layout layout({movable(2), movable(2), evictable(2, 10), pinned(1), hole(2), pinned(1), hole(2)});
-  const auto policy = make_policy("coop");
-  RecordingOwner owner;
-  EvictingPool evicting(layout.pool(), *policy, owner, stopped_clock);
-  EXPECT_EQ(layout.pool().info(evicting.allocate(request(6))).offset, 0U);
-  layout.pool().validate();
+TEST(Stretch, IsTheCheapestThereIs) {
+  int found = 0;
+  int too_dear = 0;
+  testing::for_each_case(testing::scaled(2000), [&](testing::Case& one) {
+    testing::Random& random = one.random;
+    std::vector<testing::PieceSpec> pieces;
+    const double staying = random.chance(0.3) ? 0 : 0.1 * random.unit();
+    for (int i = random.between(1, 150); i > 0; --i) {
+      const Grains grains = random.between(1, 9);
+      const bool is_after_hole = !pieces.empty() && pieces.back().kind == testing::PieceSpec::kHole;
+      const double cost = random.between(1, 1000);
+      if (random.chance(staying)) {
+        pieces.push_back(random.chance(0.5) ? testing::stays(grains) : pinned(grains, cost));
+      } else if (random.chance(0.3) && !is_after_hole) {
+        pieces.push_back(hole(grains));
+      } else if (random.chance(0.3)) {
+        pieces.push_back(movable(grains));
+      } else {
+        pieces.push_back(evictable(grains, cost, kNow - random.between(0, 1000)));
+      }
+    }
+    CompactionTerms terms{.copy_ns_per_byte = random.unit(),
+                          .usual_staleness = random.chance(0.3) ? 0.0 : random.between(1, 1000),
+                          .now = kNow};
+    if (random.chance(0.7)) terms.dear = random.chance(0.5) ? 0 : random.between(1, 1000);
+    if (random.chance(0.3)) terms.most = random.between(1, 5000);
+    const Grains request = random.between(1, 40);
+    Layout layout(pieces);
+    const auto stretch = find_stretch_to_compact(layout.pool(), request, terms);
+    const double cheapest = cheapest_by_brute_force(pieces, request, terms);
+    ASSERT_EQ(stretch.has_value(), cheapest < terms.most);
+    if (!stretch) {
+      too_dear += static_cast<int>(cheapest >= terms.most);
+      return;
+    }
+    ++found;
+    EXPECT_NEAR(stretch->cost, cheapest, 1e-9 * (1 + cheapest));
+  });
+  if (testing::wanted_seed()) return;
+  EXPECT_GT(found, 0);
+  EXPECT_GT(too_dear, 0);
 }
 
 }  // namespace

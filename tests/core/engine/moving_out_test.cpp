@@ -1,0 +1,85 @@
+// Note [Moving out] in core/engine/moving_out.cpp.
+#include <gtest/gtest.h>
+
+#include "core/engine/evicting_pool.hpp"
+#include "support/layout.hpp"
+#include "support/recording_owner.hpp"
+
+namespace coop {
+namespace {
+
+using testing::evictable;
+using testing::hole;
+using testing::Layout;
+using testing::movable;
+using testing::pinned;
+using testing::RecordingOwner;
+
+std::uint64_t stopped_clock() { return 0; }
+
+Request request(Grains grains) { return {to_bytes(grains), Placement::kExpensive, 1e6}; }
+
+// Is asked about no others than those that were there.
+class OwnerOfKnownBlocks final : public BlockOwner {
+ public:
+  explicit OwnerOfKnownBlocks(const Pool& pool) : blocks_(pool.block_count()) {}
+  void evict(BlockId) override {}
+  void relocate(BlockId, Bytes, Bytes, Bytes) override {}
+  [[nodiscard]] LargeBlock witness(BlockId id, const BlockInfo& info) const override {
+    EXPECT_LT(id.index(), blocks_);
+    return BlockOwner::witness(id, info);
+  }
+
+ private:
+  std::size_t blocks_;
+};
+
+TEST(MovingOut, ToTheOtherSideOfWhatMayNotMove) {
+  Layout layout({movable(2), evictable(4, 10), pinned(3), evictable(3, 10), movable(1), hole(1)});
+  const auto policy = make_policy("coop");
+  RecordingOwner owner;
+  EvictingPool evicting(layout.pool(), *policy, owner, stopped_clock);
+  const BlockId block = evicting.allocate(request(6));
+  EXPECT_EQ(layout.pool().info(block).offset, 0U);
+  EXPECT_GE(layout.pool().info(layout.block(0)).offset, to_bytes(9));
+  EXPECT_EQ(layout.pool().info(layout.block(2)).offset, to_bytes(6));
+  EXPECT_EQ(layout.pool().block_count(), 4U);
+  layout.pool().validate();
+}
+
+TEST(MovingOut, NoMoreThanMust) {
+  Layout layout(
+      {movable(1), movable(3), movable(2), evictable(3, 10), pinned(3), evictable(5, 10)});
+  const auto policy = make_policy("coop");
+  RecordingOwner owner;
+  EvictingPool evicting(layout.pool(), *policy, owner, stopped_clock);
+  evicting.allocate(request(6));
+  ASSERT_FALSE(owner.moves.empty());
+  EXPECT_GE(layout.pool().info(layout.block(1)).offset, to_bytes(12));  // the 3 that were lacking
+  EXPECT_EQ(layout.pool().info(layout.block(0)).offset, 0U);
+  EXPECT_EQ(layout.pool().info(layout.block(2)).offset, to_bytes(1));
+  layout.pool().validate();
+}
+
+TEST(MovingOut, WhereThereIsNoRoomElsewhereNothingIsLost) {
+  Layout layout({movable(2), evictable(4, 10), pinned(1), hole(1), pinned(1), hole(1)});
+  const auto policy = make_policy("coop");
+  OwnerOfKnownBlocks owner(layout.pool());
+  EvictingPool evicting(layout.pool(), *policy, owner, stopped_clock);
+  EXPECT_THROW(evicting.allocate(request(6)), OutOfMemory);
+  EXPECT_EQ(layout.pool().block_count(), 3U);
+  EXPECT_NO_THROW(evicting.allocate(request(4)));
+  layout.pool().validate();
+}
+
+TEST(MovingOut, SeveralIfOneIsNotEnough) {
+  Layout layout({movable(2), movable(2), evictable(2, 10), pinned(1), hole(2), pinned(1), hole(2)});
+  const auto policy = make_policy("coop");
+  RecordingOwner owner;
+  EvictingPool evicting(layout.pool(), *policy, owner, stopped_clock);
+  EXPECT_EQ(layout.pool().info(evicting.allocate(request(6))).offset, 0U);
+  layout.pool().validate();
+}
+
+}  // namespace
+}  // namespace coop
