@@ -13,21 +13,31 @@ macro(coop_part option)
   endif()
 endmacro()
 
-# Another version of PyTorch than those that torch_version.hpp names is an error, not a part less: somebody
-# named it, or has it in .venv, and expects a plugin.
-function(coop_require_supported_torch torch_root)
+# The minor versions of PyTorch that torch_version.hpp names.
+function(coop_supported_torch oldest newest)
   set(header "${PROJECT_SOURCE_DIR}/src/plugin/torch_version.hpp")
-  foreach(end OLDEST NEWEST)
-    file(STRINGS "${header}" line REGEX "#define COOP_${end}_TORCH_MINOR")
-    string(REGEX MATCH "[0-9]+$" ${end} "${line}")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${header}")
+  foreach(end oldest newest)
+    string(TOUPPER ${end} word)
+    file(STRINGS "${header}" line REGEX "#define COOP_${word}_TORCH_MINOR")
+    string(REGEX MATCH "[0-9]+$" minor "${line}")
+    set(${${end}} "${minor}" PARENT_SCOPE)
   endforeach()
+endfunction()
+
+# Another version than those is an error, not a part less: somebody named it, or has it in .venv, and expects
+# a plugin.
+function(coop_require_supported_torch torch_root)
+  coop_supported_torch(OLDEST NEWEST)
   file(STRINGS "${torch_root}/version.py" line REGEX "^__version__")
   string(REGEX MATCH "[0-9]+\\.[0-9]+" version "${line}")
   if(version VERSION_LESS 2.${OLDEST} OR version VERSION_GREATER 2.${NEWEST})
+    math(EXPR AFTER "${NEWEST} + 1")
     message(FATAL_ERROR "PyTorch ${version} in ${torch_root}: coop supports 2.${OLDEST} to 2.${NEWEST}. "
-      "-D COOP_PYTHON=<python> names another Python, -D COOP_BUILD_PLUGIN=OFF leaves the plugin out.")
+      "Install one of those: pip install 'torch>=2.${OLDEST},<2.${AFTER}'. "
+      "(-D COOP_PYTHON=<python> names another Python, -D COOP_BUILD_PLUGIN=OFF leaves the plugin out.)")
   endif()
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${header}" "${torch_root}/version.py")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${torch_root}/version.py")
 endfunction()
 
 # GPUs need a PyTorch with CUDA, whose wheel brings CUDA's headers and its runtime along. Sets COOP_HAS_CUDA.
@@ -50,15 +60,25 @@ endfunction()
 # The plugin needs PyTorch, as PyPI has it: headers and libraries inside a Python's site-packages, .venv's
 # unless COOP_PYTHON names another. (find_package(Torch) would want a CUDA toolkit to build anything
 # against a wheel with CUDA; the plugin needs none.) Makes the target coop_torch.
+#
+# Where a wheel is built it is the PyTorch of the Python that the wheel is for. pip hides what that one has
+# behind a PYTHONPATH of its own, so the environment is not read (-E); uv and build make another Python
+# altogether, and need to be told.
 macro(coop_plugin_part)
-  set(COOP_PYTHON "${PROJECT_SOURCE_DIR}/.venv/bin/python" CACHE FILEPATH
-    "The Python whose PyTorch the plugin is built against")
+  set(coop_python "${PROJECT_SOURCE_DIR}/.venv/bin/python")
+  set(without_environment "")
+  if(SKBUILD)
+    set(without_environment -E)
+    find_package(Python REQUIRED COMPONENTS Interpreter)
+    set(coop_python "${Python_EXECUTABLE}")
+  endif()
+  set(COOP_PYTHON "${coop_python}" CACHE FILEPATH "The Python whose PyTorch the plugin is built against")
   if(COOP_BUILD_PLUGIN)
     set(torch_root "")
     if(EXISTS "${COOP_PYTHON}")
       # Looked for, not imported: that would take seconds.
       execute_process(
-        COMMAND "${COOP_PYTHON}" -c
+        COMMAND "${COOP_PYTHON}" ${without_environment} -c
           "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0], end='')"
         OUTPUT_VARIABLE torch_root ERROR_QUIET)
     endif()
@@ -70,6 +90,12 @@ macro(coop_plugin_part)
       target_link_libraries(coop_torch INTERFACE
         "${torch_root}/lib/libtorch_cpu.so" "${torch_root}/lib/libc10.so")
       coop_cuda_part("${torch_root}")
+    elseif(SKBUILD)
+      coop_supported_torch(OLDEST NEWEST)
+      math(EXPR AFTER "${NEWEST} + 1")
+      message(FATAL_ERROR "coop is built against the PyTorch that is there, and ${COOP_PYTHON} has none. "
+        "Install it first: pip install 'torch>=2.${OLDEST},<2.${AFTER}'. (If it is in another Python: "
+        "pip install -C cmake.define.COOP_PYTHON=<that python> .)")
     else()
       message(STATUS "COOP_BUILD_PLUGIN is off: no PyTorch in ${COOP_PYTHON} (make setup)")
       set(COOP_BUILD_PLUGIN OFF)  # this run only

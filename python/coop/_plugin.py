@@ -2,39 +2,33 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import AbstractContextManager
 from functools import cache
 from pathlib import Path
 
 import torch
 
-_LIBRARY = "libcoop_plugin.so"
-_OLDEST, _NEWEST = (2, 11), (2, 15)
+from coop._native import library_path
+from coop._versions import check_version
 
 
 @cache
 def load() -> None:
-    """Load the native library: from beside this file, or from where COOP_PLUGIN says."""
     check_version(torch.__version__)
     path = library_path()
     if not Path(path).exists():
-        raise RuntimeError(f"coop: its native library is not at {path}; `make build` makes it")
-    torch.ops.load_library(path)
-
-
-def library_path() -> str:
-    return os.environ.get("COOP_PLUGIN", str(Path(__file__).with_name(_LIBRARY)))
-
-
-def check_version(version: str) -> None:
-    major, minor = (int(part) for part in version.split(".")[:2])
-    if not _OLDEST <= (major, minor) <= _NEWEST:
-        supported = " to ".join(".".join(map(str, each)) for each in (_OLDEST, _NEWEST))
         raise RuntimeError(
-            f"coop works with PyTorch {supported}, and this is {version}: it stands where PyTorch "
-            f"promises nothing, and starts only where that has been tried"
+            f"coop: its native library is not at {path}; `pip install .` or `make build` makes it"
         )
+    try:
+        torch.ops.load_library(path)
+    except OSError as error:
+        if "undefined symbol" not in str(error):
+            raise
+        raise RuntimeError(
+            f"coop: {path} was built for another PyTorch than this {torch.__version__}: install "
+            f"coop again, so that it is built for this one"
+        ) from error
 
 
 @cache
