@@ -22,12 +22,18 @@ if TYPE_CHECKING:
     from coop._recording import record
     from coop._registering import register
     from coop._stats import Recomputed, Stats, stats
-    from coop._warnings import SlowdownWarning, UnknownOperatorWarning, UnseenWriteWarning
+    from coop._warnings import (
+        IgnoredBudgetWarning,
+        SlowdownWarning,
+        UnknownOperatorWarning,
+        UnseenWriteWarning,
+    )
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Holding",
+    "IgnoredBudgetWarning",
     "OutOfMemory",
     "OutOfMemoryFacts",
     "Recomputed",
@@ -45,6 +51,7 @@ __all__ = [
 
 _MODULES = {
     "Holding": "coop._out_of_memory",
+    "IgnoredBudgetWarning": "coop._warnings",
     "OutOfMemory": "coop._out_of_memory",
     "OutOfMemoryFacts": "coop._out_of_memory",
     "Recomputed": "coop._stats",
@@ -64,7 +71,15 @@ _MODULES = {
 def __getattr__(name: str) -> object:
     if name not in _MODULES:
         raise AttributeError(f"module 'coop' has no attribute '{name}'")
-    return getattr(import_module(_MODULES[name]), name)
+    try:
+        module = import_module(_MODULES[name])
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        from coop._versions import NO_TORCH
+
+        raise ModuleNotFoundError(NO_TORCH, name="torch") from None
+    return getattr(module, name)
 
 
 def __dir__() -> list[str]:

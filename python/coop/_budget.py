@@ -6,9 +6,10 @@ import inspect
 import math
 import operator
 import os
+import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
-from functools import wraps
+from functools import cache, wraps
 from types import TracebackType
 from typing import ParamSpec, TypeVar
 
@@ -18,7 +19,9 @@ from coop import _plugin
 from coop._compiled import compiled_graphs_are_seen
 from coop._profiler import profiler_is_served
 from coop._raw_access import raw_access_is_seen
+from coop._text import as_bytes
 from coop._threads import threads_inherit
+from coop._warnings import IgnoredBudgetWarning
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
@@ -60,7 +63,7 @@ class budget:  # noqa: N801
         audit: bool = False,
         max_slowdown: float | None = None,
     ) -> None:
-        self.device = _choose_device(device)
+        self.device = choose_device(device)
         _plugin.load()
         self.bytes: int = torch.ops.coop.size_of_budget(_as_text(size), self.device)
         torch.ops.coop.check_policy(policy)
@@ -76,6 +79,10 @@ class budget:  # noqa: N801
         self._scope: ExitStack | None = None
 
     def __enter__(self) -> budget:
+        if _around_the_program is not None:
+            _warn_of_ignored(self.bytes, _around_the_program.bytes)
+            self._scope = ExitStack()
+            return self
         _plugin.start()
         options = (self.stress, self.verify, self.audit, self._small_limit, self.policy)
         pace = (self.max_slowdown or 0.0, self._pace_window)
@@ -129,6 +136,26 @@ class budget:  # noqa: N801
         return f"coop.budget({self.bytes}, device={str(self.device)!r}, policy={self.policy!r})"
 
 
+_around_the_program: budget | None = None
+
+
+def put_around_the_program(outer: budget) -> None:
+    """`coop run` does. It is never left, and those inside it are ignored."""
+    global _around_the_program
+    outer.__enter__()
+    _around_the_program = outer
+
+
+@cache
+def _warn_of_ignored(nbytes: int, outer: int) -> None:
+    warnings.warn(
+        f"coop: the program's own budget of {as_bytes(nbytes)} is ignored: `coop run` has put one "
+        f"of {as_bytes(outer)} around all of it",
+        IgnoredBudgetWarning,
+        stacklevel=3,
+    )
+
+
 def _runs_later(function: Callable) -> bool:
     kinds = (
         inspect.iscoroutinefunction,
@@ -166,7 +193,7 @@ def _check_slowdown(times: float | None) -> float | None:
     return float(times)
 
 
-def _choose_device(device: torch.device | str | None) -> torch.device:
+def choose_device(device: torch.device | str | None) -> torch.device:
     if device is None:
         device = os.environ.get("COOP_DEVICE") or ("cuda" if torch.cuda.is_available() else "cpu")
     try:

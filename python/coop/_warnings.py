@@ -22,6 +22,10 @@ class SlowdownWarning(UserWarning):
     """Recomputing takes longer than the program itself."""
 
 
+class IgnoredBudgetWarning(UserWarning):
+    """A budget inside one that `coop run` has put around the program."""
+
+
 @cache
 def enable_warnings() -> torch.library.Library:
     library = torch.library.Library("coop", "IMPL")

@@ -1,0 +1,47 @@
+"""The command `coop`: one file for each sub-command."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
+from importlib import import_module
+
+import coop
+from coop.cli.parser import fail
+
+COMMANDS = ("run", "doctor", "sim")
+
+HELP = """\
+usage: coop <command> [<argument>...]
+
+A memory budget for PyTorch programs. What does not fit is dropped and computed
+again when it is needed; the result stays the same, bit for bit.
+
+  run      run a program inside a budget, unchanged
+  doctor   what there is here, whether coop works with it, and what to do if not
+  sim      the simulator: what other budgets would cost a recorded program
+
+  coop run --budget 8GiB train.py --epochs 3
+
+`coop <command> --help` says more. `coop --version` says which coop this is.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """What the sub-command says is the exit code; 2 if it was called in a wrong way."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    command = words[0] if words else "--help"
+    if command in ("-h", "--help", "help"):
+        print(HELP, end="")
+        return 0 if words else 2
+    if command in ("-V", "--version"):
+        print(f"coop {coop.__version__}")
+        return 0
+    if command not in COMMANDS:
+        close = get_close_matches(command, COMMANDS, 1)
+        meant = f"did you mean {close[0]}?" if close else "there are " + ", ".join(COMMANDS)
+        if command.endswith(".py"):
+            meant = f"did you mean coop run {command}?"
+        fail("coop", f"there is no command {command!r}; {meant}")
+    return import_module(f"coop.cli.{command}").main(words[1:])

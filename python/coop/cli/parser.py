@@ -1,0 +1,35 @@
+"""How every sub-command reads its arguments: help that fits a screen, complaints of one line."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import NoReturn
+
+USAGE_ERROR = 2
+
+
+def fail(who: str, why: object) -> NoReturn:
+    """Say so in one line, and end."""
+    print(f"{who}: error: {one_line(why)}", file=sys.stderr)
+    sys.exit(USAGE_ERROR)
+
+
+def one_line(why: object) -> str:
+    """Of an error's text what comes first; our own begin with our name."""
+    return str(why).strip().partition("\n")[0].removeprefix("coop: ")
+
+
+class Parser(argparse.ArgumentParser):
+    def __init__(self, command: str, **options) -> None:
+        super().__init__(
+            prog=f"coop {command}",
+            formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(
+                prog, max_help_position=22, width=80
+            ),
+            allow_abbrev=False,
+            **options,
+        )
+
+    def error(self, message: str) -> NoReturn:
+        fail(self.prog, f"{message} ({self.prog} --help)")

@@ -1,0 +1,111 @@
+"""The program's side of `coop run`: its budget begins when it imports torch, and ends with it.
+
+Not before, because programs set variables for PyTorch (OMP_NUM_THREADS, CUDA_VISIBLE_DEVICES) and
+then import it. Nothing ends the budget: what is evicted when the program is over stays so.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib.util
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from coop._text import as_bytes, as_time
+from coop.cli.parser import fail
+from coop.cli.settings import Settings
+
+
+def prepare() -> None:
+    settings = Settings.taken_from(os.environ)
+    if settings is None:
+        return
+    if "torch" in sys.modules:  # by a .pth file
+        _begin(settings)
+    else:
+        _when_imported("torch", lambda: _begin(settings))
+
+
+def _when_imported(name: str, then: Callable[[], None]) -> None:
+    class Finder:
+        @staticmethod
+        def find_spec(wanted, path=None, target=None):
+            if wanted != name:
+                return None
+            sys.meta_path.remove(Finder)
+            spec = importlib.util.find_spec(name)
+            if spec is None or spec.loader is None:
+                sys.meta_path.insert(0, Finder)  # perhaps later
+                return spec
+            execute = spec.loader.exec_module
+
+            def exec_module(module) -> None:
+                del spec.loader.exec_module  # as it was
+                try:
+                    execute(module)
+                except BaseException:
+                    sys.meta_path.insert(0, Finder)
+                    raise
+                then()
+
+            spec.loader.exec_module = exec_module
+            return spec
+
+    sys.meta_path.insert(0, Finder)
+
+
+def _begin(settings: Settings) -> None:
+    from coop import _budget
+    from coop.cli import memory, tracing
+
+    try:
+        device = memory.device_of_this_process(settings.device)
+        size = settings.budget or memory.free_bytes(device)
+        budget = _budget.budget(size, device=device, policy=settings.policy)
+        _budget.put_around_the_program(budget)
+        if settings.trace is not None:
+            tracing.begin(_for_this_rank(Path(settings.trace)))
+    except (ValueError, RuntimeError, OSError) as error:
+        fail("coop run", error)
+    if not settings.is_quiet:
+        atexit.register(_report, budget.device.type, time.perf_counter_ns(), os.getpid())
+    if settings.trace is not None:
+        atexit.register(tracing.end)
+
+
+def _rank() -> str:
+    """Empty where there is but one process."""
+    return os.environ.get("RANK", "") if os.environ.get("WORLD_SIZE", "1") != "1" else ""
+
+
+def _for_this_rank(path: Path) -> Path:
+    return path.with_name(f"rank{_rank()}-{path.name}") if _rank() else path
+
+
+def _report(device: str, started: int, process: int) -> None:
+    """Five lines, when all else is done."""
+    if os.getpid() != process:
+        return  # forked; it had no budget
+    import coop
+
+    stats = coop.stats()
+    took = time.perf_counter_ns() - started
+    most = f", mostly {stats.by_op[0].op}" if stats.by_op else ""
+    rows = {
+        "budget": f"{as_bytes(stats.budget_bytes)} on {device}",
+        "peak": as_bytes(stats.peak_bytes),
+        "evicted": f"{stats.evictions:,} tensors",
+        "recomputed": f"{stats.recomputations:,} operators{most}",
+        "cost": f"{as_time(stats.recomputing_ns)} of recomputing in {as_time(took)}, "
+        f"{stats.recomputing_ns / took:.1%}",
+    }
+    who = f"coop[{_rank()}]" if _rank() else "coop"
+    text = "".join(f"{who}: {name:<11}{value}\n" for name, value in rows.items())
+    try:
+        sys.stderr.write(text)  # at once, so that the lines of several processes do not mix
+        sys.stderr.flush()
+    except (AttributeError, OSError, ValueError):
+        pass  # there is nobody to read it

@@ -1,0 +1,53 @@
+"""What `coop run` tells the Python that runs the program.
+
+It replaces itself with an ordinary `python train.py`: arguments, `__main__`, tracebacks, signals
+and exit code are Python's own, because nothing of ours is around the program. What is ours comes in
+by a folder in PYTHONPATH, whose `sitecustomize` Python imports when it starts. That one takes the
+folder and these settings out of the environment again: the program finds it as it would be, and
+what it starts in turn is plain.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import MutableMapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+STARTUP = str(Path(__file__).with_name("startup"))
+
+_VARIABLE = "COOP_RUN"
+_PATH = "PYTHONPATH"
+
+
+@dataclass(frozen=True)
+class Settings:
+    budget: str | None
+    """None: what is free, less a margin."""
+    device: str | None
+    policy: str
+    trace: str | None
+    is_quiet: bool
+    is_for_workers: bool
+    """Not the program itself but the processes that it launches, as torchrun does."""
+
+    def put_into(self, environment: MutableMapping[str, str]) -> None:
+        path = environment.get(_PATH)
+        environment[_VARIABLE] = json.dumps({**asdict(self), "path": path})
+        environment[_PATH] = STARTUP if not path else f"{STARTUP}{os.pathsep}{path}"
+
+    @classmethod
+    def taken_from(cls, environment: MutableMapping[str, str]) -> Settings | None:
+        """They are gone from there then. None if they are not for this process."""
+        fields = json.loads(environment[_VARIABLE])
+        path = fields.pop("path")
+        settings = cls(**fields)
+        if settings.is_for_workers and "LOCAL_RANK" not in environment:
+            return None  # this is the launcher: they stay, for the others
+        del environment[_VARIABLE]
+        if path is None:
+            del environment[_PATH]
+        else:
+            environment[_PATH] = path
+        return settings

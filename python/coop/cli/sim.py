@@ -1,0 +1,25 @@
+"""`coop sim`: the native simulator, by another name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from coop._native import simulator_path
+from coop.cli.parser import fail
+
+
+def main(arguments: Sequence[str]) -> NoReturn:
+    path = simulator_path()
+    if not Path(path).exists():
+        fail(
+            "coop sim",
+            "coop was installed without its simulator, which needs (by their Debian names) "
+            "libcli11-dev, libsimdjson-dev and zlib1g-dev: install those, then coop again",
+        )
+    try:
+        os.execv(path, [path, *arguments])
+    except OSError as error:
+        fail("coop sim", f"{path} cannot be run: {error.strerror}")
