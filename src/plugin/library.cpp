@@ -117,6 +117,7 @@ void export_tensor(const at::Tensor& tensor) {
 }
 
 void pin_tensor(const at::Tensor& tensor) {
+  if (Session::is_in_forked_child()) return;  // nothing goes or moves there
   const CurrentSession session(CurrentSession::Whose::kAnybodys);
   TORCH_CHECK(session, "coop: a tensor can be pinned only inside a budget");
   if (!tensor.has_storage()) return;

@@ -11,6 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: make setup")
 
+import coop  # noqa: E402
 from coop import _plugin  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.utils.data import DataLoader, Dataset  # noqa: E402
@@ -100,6 +101,21 @@ def test_a_child_forked_inside_trains_by_itself():
         assert torch.equal(work(start), wanted)
         assert torch.equal(evicted, start * 2)
         torch.ops.coop.validate()
+
+
+def test_a_child_forked_inside_saves_what_it_has(tmp_path):
+    with coop.budget("16MiB"):
+        made = torch.arange(40_000.0) * 2
+        child = os.fork()
+        if child == 0:
+            try:
+                torch.save(made, tmp_path / "made.pt")  # which wants it to stay
+                coop.pin(made)
+            except BaseException:
+                os._exit(1)
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+    assert torch.equal(torch.load(tmp_path / "made.pt"), torch.arange(40_000.0) * 2)
 
 
 def train_two(seeds):
