@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from torch.utils.checkpoint import checkpoint
+from torch.autograd.graph import saved_tensors_hooks
 
 
 def _input() -> torch.Tensor:
@@ -48,8 +48,14 @@ def _autograd_function() -> None:
     _Erf.apply(_input()).sum().backward()
 
 
+# Operators in the middle of a backward pass, as torch.utils.checkpoint runs them. Not that one
+# itself: its first call imports the compiler, which takes a second, only to keep it out.
 def _checkpoint() -> None:
-    checkpoint(lambda x: x.erf().tanh(), _input(), use_reentrant=False).sum().backward()
+    x = _input()
+    y = x.erf()
+    with saved_tensors_hooks(lambda _: None, lambda _: x.detach().erf().tanh()):
+        z = y.tanh()
+    z.sum().backward()
 
 
 def _vmap() -> None:
@@ -61,18 +67,17 @@ def _autocast() -> None:
         torch.mm(torch.ones(2, 2), torch.ones(2, 2))
 
 
+# What the optimizers call, and not those: to import them takes a second.
 def _foreach_optimizer() -> None:
-    _step(lambda parameters: torch.optim.SGD(parameters, lr=0.1, foreach=True))
+    with torch.no_grad():
+        torch._foreach_add_([torch.ones(2)], [torch.ones(2)], alpha=-0.1)
 
 
 def _fused_optimizer() -> None:
-    _step(lambda parameters: torch.optim.SGD(parameters, lr=0.1, fused=True))
-
-
-def _step(make: Callable) -> None:
-    parameter = torch.nn.Parameter(torch.ones(2))
-    parameter.grad = torch.ones(2)
-    make([parameter]).step()
+    options = {"weight_decay": 0.0, "momentum": 0.0, "lr": 0.1, "dampening": 0.0}
+    switches = {"nesterov": False, "maximize": False, "is_first_step": True}
+    with torch.no_grad():
+        torch._fused_sgd_([torch.ones(2)], [torch.ones(2)], [], **options, **switches)
 
 
 # How often which operators must be seen in each.
