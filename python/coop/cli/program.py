@@ -59,6 +59,7 @@ def _when_imported(name: str, then: Callable[[], None]) -> None:
 
 def _begin(settings: Settings) -> None:
     from coop import _budget
+    from coop._stats import stats
     from coop.cli import memory, tracing
 
     try:
@@ -71,6 +72,9 @@ def _begin(settings: Settings) -> None:
     except (ValueError, RuntimeError, OSError) as error:
         fail("coop run", error)
     if not settings.is_quiet:
+        # Once now: an import at the end would run code by exec(), at which Python forgets that it
+        # was Ctrl-C that ended the program.
+        stats()
         atexit.register(_report, budget.device.type, time.perf_counter_ns(), os.getpid())
     if settings.trace is not None:
         atexit.register(tracing.end)
@@ -89,18 +93,18 @@ def _report(device: str, started: int, process: int) -> None:
     """Five lines, when all else is done."""
     if os.getpid() != process:
         return  # forked; it had no budget
-    import coop
+    from coop._stats import stats
 
-    stats = coop.stats()
+    counted = stats()
     took = time.perf_counter_ns() - started
-    most = f", mostly {stats.by_op[0].op}" if stats.by_op else ""
+    most = f", mostly {counted.by_op[0].op}" if counted.by_op else ""
     rows = {
-        "budget": f"{as_bytes(stats.budget_bytes)} on {device}",
-        "peak": as_bytes(stats.peak_bytes),
-        "evicted": f"{stats.evictions:,} tensors",
-        "recomputed": f"{stats.recomputations:,} operators{most}",
-        "cost": f"{as_time(stats.recomputing_ns)} of recomputing in {as_time(took)}, "
-        f"{stats.recomputing_ns / took:.1%}",
+        "budget": f"{as_bytes(counted.budget_bytes)} on {device}",
+        "peak": as_bytes(counted.peak_bytes),
+        "evicted": f"{counted.evictions:,} tensors",
+        "recomputed": f"{counted.recomputations:,} operators{most}",
+        "cost": f"{as_time(counted.recomputing_ns)} of recomputing in {as_time(took)}, "
+        f"{counted.recomputing_ns / took:.1%}",
     }
     who = f"coop[{_rank()}]" if _rank() else "coop"
     text = "".join(f"{who}: {name:<11}{value}\n" for name, value in rows.items())

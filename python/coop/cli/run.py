@@ -15,6 +15,7 @@ from coop.cli.parser import Parser
 from coop.cli.settings import Settings
 
 POLICIES = ("coop", "coop-paper", "dtr", "dte", "lru", "largest", "random")
+_EXPERIMENTS = ("coop-paper-no-window", "coop-paper-no-partition", "coop-online")
 
 # Programs that only start others, which do the work.
 _LAUNCHERS = ("torch.distributed.run", "torch.distributed.launch")
@@ -86,7 +87,7 @@ def _check(parser: Parser, options: argparse.Namespace) -> None:
         parser.error(f"{options.budget!r} is no budget: write for example 8GiB, 512MB or 50%")
     if options.device is not None and not _DEVICE.fullmatch(options.device):
         parser.error(f"there is no device {options.device!r}; there are cpu, cuda, cuda:1 ...")
-    if options.policy not in POLICIES:
+    if options.policy not in POLICIES + _EXPERIMENTS:
         parser.error(f"there is no policy {options.policy!r}; there are " + ", ".join(POLICIES))
     if options.trace is not None:
         _check_writable(parser, Path(options.trace))

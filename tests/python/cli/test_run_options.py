@@ -1,0 +1,186 @@
+"""What `coop run` can be told, and what it says to what makes no sense."""
+
+import json
+import os
+import re
+import sys
+
+import pytest
+from command_line import COOP, ROOT, run
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: make setup")
+
+from coop import _plugin  # noqa: E402
+from coop.cli.run import _EXPERIMENTS, POLICIES, _interpreter_options  # noqa: E402
+
+TRAINS = """
+import sys, warnings
+import torch, coop
+from torch import nn
+model = nn.Sequential(*[it for _ in range(8) for it in (nn.Linear(256, 256), nn.Tanh())])
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(3):
+    with coop.budget("1GiB"):  # ours: it is ignored
+        optimizer.zero_grad()
+        model(torch.randn(1024, 256)).square().mean().backward()
+        optimizer.step()
+print(coop.stats().budget_bytes, coop.stats().evictions > 0)
+"""
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """One run for all that can be seen of it."""
+    folder = tmp_path_factory.mktemp("trained")
+    (folder / "script.py").write_text(TRAINS)
+    options = ["--budget", "14MiB", "--device", "cpu", "--policy", "dtr", "--trace", "steps.coop"]
+    return folder, run([*COOP, "run", *options, "script.py"], folder)
+
+
+def test_the_programs_own_budget_is_ignored_and_it_is_told_once(trained):
+    _, done = trained
+    assert (done.code, done.out) == (0, f"{14 << 20} True\n"), done.err
+    said = "the program's own budget of 1.0 GiB is ignored: `coop run` has put one of 14.0 MiB"
+    assert done.err.count("IgnoredBudgetWarning") == done.err.count(said) == 1
+    assert "script.py:8: " in done.err
+
+
+def test_the_five_lines(trained):
+    _, done = trained
+    amount = r"[\d.]+ (B|KiB|MiB|GiB)"
+    time = r"[\d.]+ (us|ms|s)"
+    wanted = [
+        r"coop: budget     14\.0 MiB on cpu",
+        rf"coop: peak       {amount}",
+        r"coop: evicted    \d+ tensors",
+        r"coop: recomputed \d+ operators, mostly aten::\w+",
+        rf"coop: cost       {time} of recomputing in {time}, [\d.]+%",
+    ]
+    for line, pattern in zip(done.lines, wanted, strict=True):
+        assert re.fullmatch(pattern, line)
+
+
+def test_the_trace_has_the_optimizers_steps(trained, coop_sim):
+    folder, _ = trained
+    info = coop_sim.json("info", folder / "steps.coop")
+    assert info["steps"] == 3
+
+
+BAD = {
+    "--budget 8Gib script.py": "'8Gib' is no budget: write for example 8GiB, 512MB or 50%",
+    "--budget -1 script.py": "'-1' is no budget",
+    "--budget 0 script.py": "a budget of 0 bytes",
+    "--budget 101% script.py": "above 0 and up to 100",
+    "--budget": "--budget: expected one argument",
+    "--device tpu script.py": "there is no device 'tpu'; there are cpu, cuda",
+    "--policy best script.py": "there is no policy 'best'; there are coop, coop-paper, dtr",
+    "--trace no/folder/x.coop script.py": "no/folder/x.coop cannot be written: No such file",
+    "--trace . script.py": "--trace . is a directory",
+    "--bugdet 8GiB script.py": "unrecognized arguments: --bugdet",
+    "missing.py": "there is no file 'missing.py'",
+    "python script.py": "without the word python: coop run train.py",
+    "": "which program?",
+    "-m": "which module?",
+}
+
+
+@pytest.mark.parametrize("words", BAD)
+def test_bad_input_is_one_line_and_nothing_runs(tmp_path, words):
+    # What only PyTorch can tell is told when the program imports it.
+    (tmp_path / "script.py").write_text("import torch\nprint('it runs')\n")
+    done = run([*COOP, "run", *words.split()], tmp_path)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("coop run: error: ")
+    assert BAD[words] in done.err
+    assert done.err.count("\n") == 1
+    assert list(done.files) == ["script.py"]
+
+
+def test_without_a_budget_there_is_one_of_what_is_free(tmp_path):
+    (tmp_path / "script.py").write_text(
+        "import torch, coop\nprint(coop.stats().budget_bytes, coop.budget('100%').bytes)"
+    )
+    done = run([*COOP, "run", "-q", "script.py"], tmp_path)
+    assert (done.code, done.err) == (0, "")
+    budget, whole = map(int, done.out.split())
+    assert 0 < budget < 0.91 * whole
+
+
+def test_policies_are_those_that_there_are():
+    _plugin.load()
+    names = ", ".join(POLICIES + _EXPERIMENTS)
+    with pytest.raises(ValueError, match=f"there are {names}$"):
+        torch.ops.coop.check_policy("best")
+
+
+@pytest.mark.parametrize(
+    ("called", "options"),
+    [
+        (["-m", "coop"], []),
+        (["-u", "-W", "error", "-m", "coop"], ["-u", "-W", "error"]),
+        (["-um", "coop"], ["-u"]),
+        (["-Xdev", "/bin/coop"], ["-Xdev"]),
+        (["/bin/coop"], []),
+    ],
+)
+def test_python_is_called_as_we_were(monkeypatch, called, options):
+    arguments = ["run", "-m", "x"]
+    monkeypatch.setattr(sys, "orig_argv", ["python", *called, *arguments])
+    monkeypatch.setattr(sys, "argv", ["coop", *arguments])
+    assert _interpreter_options() == options
+
+
+def test_another_sitecustomize_is_not_lost(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text("import builtins\nbuiltins.customized = True\n")
+    (tmp_path / "script.py").write_text(
+        "import json, sys\nprint(json.dumps([customized, sys.modules['sitecustomize'].__file__]))"
+    )
+    path = os.pathsep.join([str(ROOT / "python"), str(tmp_path)])
+    done = run([*COOP, "run", "script.py"], tmp_path, PYTHONPATH=path)
+    assert json.loads(done.out) == [True, str(tmp_path / "sitecustomize.py")]
+
+
+TOGETHER = """
+import os
+import torch
+from torch import distributed
+distributed.init_process_group("gloo")
+rank = distributed.get_rank()
+torch.manual_seed(rank)
+weight = torch.ones(256, 256) / 256
+for _ in range(3):
+    kept = [torch.randn(1024, 256)]
+    for _ in range(12):
+        kept.append((kept[-1] @ weight).tanh())
+    gradient = sum(it.t() @ it for it in kept)
+    distributed.all_reduce(gradient)
+    weight = weight - 1e-6 * gradient
+torch.save(weight, f"weight-{rank}.pt")
+distributed.destroy_process_group()
+"""
+
+
+@pytest.mark.skipif(not torch.distributed.is_available(), reason="without torch.distributed")
+def test_torchrun_before_and_behind(tmp_path):
+    budget = ["run", "--budget", "10MiB"]
+    launcher = ["--standalone", "--nproc-per-node", "2"]
+    python = [sys.executable]
+    commands = {
+        "plain": [*python, "-m", "torch.distributed.run", *launcher],
+        "before": [*python, "-m", "torch.distributed.run", *launcher, "-m", "coop", *budget],
+        "behind": [*COOP, *budget, "torchrun", *launcher],
+    }
+    weights = {}
+    for name, command in commands.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "script.py").write_text(TOGETHER)
+        done = run([*command, "script.py"], folder)
+        assert done.code == 0, done.err
+        evicted = re.findall(r"^coop\[([01])\]: evicted    (\d+) tensors$", done.err, re.MULTILINE)
+        wanted = [] if name == "plain" else ["0", "1"]
+        assert sorted(rank for rank, _ in evicted) == wanted, done.err
+        assert all(int(count) > 0 for _, count in evicted)
+        weights[name] = [torch.load(folder / f"weight-{rank}.pt") for rank in range(2)]
+    for name in ("before", "behind"):
+        assert all(map(torch.equal, weights[name], weights["plain"]))
