@@ -1,4 +1,8 @@
-"""`coop run --trace`: the whole program, a step for each of its optimizer's."""
+"""`coop run --trace`: the whole program, with its steps.
+
+A step ends with the optimizer's; the next begins when a module is called again, so that what comes
+after the last is a part of that one. All up to the end of the first counts as preparation.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,36 @@ import sys
 import weakref
 from pathlib import Path
 
+from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from coop._recording import record
+
+
+class _Steps:
+    def __init__(self, recording: record) -> None:
+        self._recording = recording
+        self._first: weakref.ref[Optimizer] | None = None
+        self._next = None  # the hook that waits for it
+
+    def after_step(self, optimizer: Optimizer, *_) -> None:
+        """Of several optimizers the first counts, for as long as it lives."""
+        if self._first is None or self._first() is None:
+            self._first = weakref.ref(optimizer)
+        if self._first() is not optimizer:
+            return
+        if self._next is not None:
+            self.before_forward()  # it went without a module
+        self._next = register_module_forward_pre_hook(self.before_forward)
+
+    def before_forward(self, *_) -> None:
+        if self._next is None or _recording is None or os.getpid() != _process:
+            return
+        self._next.remove()
+        self._next = None
+        self._recording.step()
+
 
 _recording: record | None = None
 _process = 0
@@ -20,22 +50,14 @@ def begin(path: Path) -> None:
     global _recording, _process
     _recording = record(path).__enter__()
     _process = os.getpid()
-    first: list[weakref.ref[Optimizer]] = []
-
-    def after_step(optimizer: Optimizer, *_) -> None:
-        if not first or first[0]() is None:
-            first[:] = [weakref.ref(optimizer)]
-        if first[0]() is optimizer and _recording is not None and os.getpid() == _process:
-            _recording.step()
-
-    register_optimizer_step_post_hook(after_step)
+    register_optimizer_step_post_hook(_Steps(_recording).after_step)
 
 
 def end() -> None:
     global _recording
     ended, _recording = _recording, None
     if ended is None or os.getpid() != _process:
-        return
+        return  # forked
     try:
         ended.__exit__(None, None, None)
     except (OSError, RuntimeError) as error:
