@@ -33,9 +33,9 @@ function(coop_require_supported_torch torch_root)
   string(REGEX MATCH "[0-9]+\\.[0-9]+" version "${line}")
   if(version VERSION_LESS 2.${OLDEST} OR version VERSION_GREATER 2.${NEWEST})
     math(EXPR AFTER "${NEWEST} + 1")
-    message(FATAL_ERROR "PyTorch ${version} in ${torch_root}: coop supports 2.${OLDEST} to 2.${NEWEST}. "
-      "Install one of those: pip install 'torch>=2.${OLDEST},<2.${AFTER}'. "
-      "(-D COOP_PYTHON=<python> names another Python, -D COOP_BUILD_PLUGIN=OFF leaves the plugin out.)")
+    message(FATAL_ERROR
+      "  PyTorch ${version} in ${torch_root}: coop supports 2.${OLDEST} to 2.${NEWEST}: pip install 'torch>=2.${OLDEST},<2.${AFTER}'\n"
+      "  -D COOP_PYTHON=<python> names another Python, -D COOP_BUILD_PLUGIN=OFF leaves the plugin out.")
   endif()
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${torch_root}/version.py")
 endfunction()
@@ -65,14 +65,17 @@ endfunction()
 # behind a PYTHONPATH of its own, so the environment is not read (-E); uv and build make another Python
 # altogether, and need to be told.
 macro(coop_plugin_part)
-  set(coop_python "${PROJECT_SOURCE_DIR}/.venv/bin/python")
   set(without_environment "")
   if(SKBUILD)
     set(without_environment -E)
     find_package(Python REQUIRED COMPONENTS Interpreter)
-    set(coop_python "${Python_EXECUTABLE}")
+    if(NOT DEFINED COOP_PYTHON)  # and it is not remembered: the next wheel may be for another
+      set(COOP_PYTHON "${Python_EXECUTABLE}")
+    endif()
+  else()
+    set(COOP_PYTHON "${PROJECT_SOURCE_DIR}/.venv/bin/python" CACHE FILEPATH
+      "The Python whose PyTorch the plugin is built against")
   endif()
-  set(COOP_PYTHON "${coop_python}" CACHE FILEPATH "The Python whose PyTorch the plugin is built against")
   if(COOP_BUILD_PLUGIN)
     set(torch_root "")
     if(EXISTS "${COOP_PYTHON}")
@@ -93,9 +96,10 @@ macro(coop_plugin_part)
     elseif(SKBUILD)
       coop_supported_torch(OLDEST NEWEST)
       math(EXPR AFTER "${NEWEST} + 1")
-      message(FATAL_ERROR "coop is built against the PyTorch that is there, and ${COOP_PYTHON} has none. "
-        "Install it first: pip install 'torch>=2.${OLDEST},<2.${AFTER}'. (If it is in another Python: "
-        "pip install -C cmake.define.COOP_PYTHON=<that python> .)")
+      # Begun with blanks, so that CMake does not break lines.
+      message(FATAL_ERROR
+        "  coop: there is no PyTorch in ${COOP_PYTHON}: pip install 'torch>=2.${OLDEST},<2.${AFTER}', then coop\n"
+        "  If it is in another Python: pip install -C cmake.define.COOP_PYTHON=<that python> .")
     else()
       message(STATUS "COOP_BUILD_PLUGIN is off: no PyTorch in ${COOP_PYTHON} (make setup)")
       set(COOP_BUILD_PLUGIN OFF)  # this run only

@@ -6,6 +6,7 @@ import sys
 import torch
 from layers import batches, network, train
 
+torch.set_num_threads(1)  # those of OpenMP do not survive a fork
 model = network()
 train(model, batches(2))
 for parameter in model.parameters():
