@@ -9,7 +9,7 @@ import os
 import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
-from functools import cache, wraps
+from functools import wraps
 from types import TracebackType
 from typing import ParamSpec, TypeVar
 
@@ -146,8 +146,14 @@ def put_around_the_program(outer: budget) -> None:
     _around_the_program = outer
 
 
-@cache
+_has_warned = False
+
+
 def _warn_of_ignored(nbytes: int, outer: int) -> None:
+    global _has_warned
+    if _has_warned:
+        return
+    _has_warned = True
     warnings.warn(
         f"coop: the program's own budget of {as_bytes(nbytes)} is ignored: `coop run` has put one "
         f"of {as_bytes(outer)} around all of it",

@@ -7,7 +7,6 @@ then import it. Nothing ends the budget: what is evicted when the program is ove
 from __future__ import annotations
 
 import atexit
-import importlib.util
 import os
 import sys
 import time
@@ -23,6 +22,7 @@ def prepare() -> None:
     settings = Settings.taken_from(os.environ)
     if settings is None:
         return
+    atexit.register(_complain_if_missed, os.getpid())
     if "torch" in sys.modules:  # by a .pth file
         _begin(settings)
     else:
@@ -30,34 +30,45 @@ def prepare() -> None:
 
 
 def _when_imported(name: str, then: Callable[[], None]) -> None:
+    """Many only look for it first (`importlib.util.find_spec`): that is not it yet."""
+
     class Finder:
         @staticmethod
         def find_spec(wanted, path=None, target=None):
             if wanted != name:
                 return None
-            sys.meta_path.remove(Finder)
-            spec = importlib.util.find_spec(name)
-            if spec is None or spec.loader is None:
-                sys.meta_path.insert(0, Finder)  # perhaps later
-                return spec
-            execute = spec.loader.exec_module
-
-            def exec_module(module) -> None:
-                del spec.loader.exec_module  # as it was
-                try:
-                    execute(module)
-                except BaseException:
-                    sys.meta_path.insert(0, Finder)
-                    raise
-                then()
-
-            spec.loader.exec_module = exec_module
+            others = [it for it in sys.meta_path if it is not Finder]
+            found = (it.find_spec(wanted, path, target) for it in others)
+            spec = next((it for it in found if it is not None), None)
+            if spec is not None and spec.loader is not None:
+                watch(spec.loader)
             return spec
+
+    def watch(loader) -> None:
+        execute = loader.exec_module
+
+        def exec_module(module) -> None:
+            del loader.exec_module  # as it was
+            execute(module)
+            sys.meta_path.remove(Finder)
+            then()
+
+        loader.exec_module = exec_module
 
     sys.meta_path.insert(0, Finder)
 
 
+def _complain_if_missed(process: int) -> None:
+    if os.getpid() == process and "torch" in sys.modules and not _has_begun:
+        _say("coop: torch was imported, and coop run did not see it: there was no budget\n")
+
+
+_has_begun = False
+
+
 def _begin(settings: Settings) -> None:
+    global _has_begun
+    _has_begun = True
     from coop import _budget
     from coop._stats import stats
     from coop.cli import memory, tracing
@@ -107,9 +118,13 @@ def _report(device: str, started: int, process: int) -> None:
         f"{counted.recomputing_ns / took:.1%}",
     }
     who = f"coop[{_rank()}]" if _rank() else "coop"
-    text = "".join(f"{who}: {name:<11}{value}\n" for name, value in rows.items())
+    # At once, so that the lines of several processes do not mix.
+    _say("".join(f"{who}: {name:<11}{value}\n" for name, value in rows.items()))
+
+
+def _say(text: str) -> None:
     try:
-        sys.stderr.write(text)  # at once, so that the lines of several processes do not mix
+        sys.stderr.write(text)
         sys.stderr.flush()
     except (AttributeError, OSError, ValueError):
         pass  # there is nobody to read it

@@ -20,7 +20,7 @@ _EXPERIMENTS = ("coop-paper-no-window", "coop-paper-no-partition", "coop-online"
 # Programs that only start others, which do the work.
 _LAUNCHERS = ("torch.distributed.run", "torch.distributed.launch")
 
-_SIZE = re.compile(r"\d+(\.\d{1,9})? ?([KMGT]i?)?B?|\d+(\.\d*)?%")
+_SIZE = re.compile(r"(\d+(?:\.\d{1,9})?)(?: ?(?:[KMGT]i?)?B|%)?")
 _DEVICE = re.compile(r"cpu|cuda(:\d+)?")
 
 EXAMPLES = """\
@@ -83,7 +83,7 @@ def _parser() -> Parser:
 
 def _check(parser: Parser, options: argparse.Namespace) -> None:
     """What can be told without PyTorch, which takes seconds to import."""
-    if options.budget is not None and not _SIZE.fullmatch(options.budget):
+    if options.budget is not None and not _is_size(options.budget):
         parser.error(f"{options.budget!r} is no budget: write for example 8GiB, 512MB or 50%")
     if options.device is not None and not _DEVICE.fullmatch(options.device):
         parser.error(f"there is no device {options.device!r}; there are cpu, cuda, cuda:1 ...")
@@ -100,6 +100,12 @@ def _check(parser: Parser, options: argparse.Namespace) -> None:
     library = _native.library_path()
     if not Path(library).exists():
         parser.error(f"coop's native library is not at {library}: install coop again")
+
+
+def _is_size(text: str) -> bool:
+    """As far as can be told without the machine: that has the last word, when torch is there."""
+    size = _SIZE.fullmatch(text)
+    return size is not None and 0 < float(size[1]) <= (100 if text.endswith("%") else 1 << 60)
 
 
 def _check_writable(parser: Parser, path: Path) -> None:

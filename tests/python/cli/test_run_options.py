@@ -19,8 +19,8 @@ import torch, coop
 from torch import nn
 model = nn.Sequential(*[it for _ in range(8) for it in (nn.Linear(256, 256), nn.Tanh())])
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for _ in range(3):
-    with coop.budget("1GiB"):  # ours: it is ignored
+for step in range(3):
+    with coop.budget(f"{1 + step}GiB"):  # ours: it is ignored
         optimizer.zero_grad()
         model(torch.randn(1024, 256)).square().mean().backward()
         optimizer.step()
@@ -69,8 +69,9 @@ def test_the_trace_has_the_optimizers_steps(trained, coop_sim):
 BAD = {
     "--budget 8Gib script.py": "'8Gib' is no budget: write for example 8GiB, 512MB or 50%",
     "--budget -1 script.py": "'-1' is no budget",
-    "--budget 0 script.py": "a budget of 0 bytes",
-    "--budget 101% script.py": "above 0 and up to 100",
+    "--budget 0 script.py": "'0' is no budget",
+    "--budget 101% script.py": "'101%' is no budget",
+    "--budget 100 script.py": "a pool of 100 bytes cannot be made: it takes 512 bytes",
     "--budget": "--budget: expected one argument",
     "--device tpu script.py": "there is no device 'tpu'; there are cpu, cuda",
     "--policy best script.py": "there is no policy 'best'; there are coop, coop-paper, dtr",
@@ -160,17 +161,34 @@ distributed.destroy_process_group()
 """
 
 
+def train_together_alone():
+    """The same in this process, plain."""
+    generators = [torch.Generator().manual_seed(rank) for rank in range(2)]
+    weight = torch.ones(256, 256) / 256
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    for _ in range(3):
+        gradients = []
+        for generator in generators:
+            kept = [torch.randn(1024, 256, generator=generator)]
+            for _ in range(12):
+                kept.append((kept[-1] @ weight).tanh())
+            gradients.append(sum(it.t() @ it for it in kept))
+        weight = weight - 1e-6 * (gradients[0] + gradients[1])
+    torch.set_num_threads(threads)
+    return weight
+
+
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="without torch.distributed")
 def test_torchrun_before_and_behind(tmp_path):
     budget = ["run", "--budget", "10MiB"]
     launcher = ["--standalone", "--nproc-per-node", "2"]
-    python = [sys.executable]
+    torchrun = [sys.executable, "-m", "torch.distributed.run"]
     commands = {
-        "plain": [*python, "-m", "torch.distributed.run", *launcher],
-        "before": [*python, "-m", "torch.distributed.run", *launcher, "-m", "coop", *budget],
+        "before": [*torchrun, *launcher, "-m", "coop", *budget],
         "behind": [*COOP, *budget, "torchrun", *launcher],
     }
-    weights = {}
+    wanted = train_together_alone()
     for name, command in commands.items():
         folder = tmp_path / name
         folder.mkdir()
@@ -178,9 +196,15 @@ def test_torchrun_before_and_behind(tmp_path):
         done = run([*command, "script.py"], folder)
         assert done.code == 0, done.err
         evicted = re.findall(r"^coop\[([01])\]: evicted    (\d+) tensors$", done.err, re.MULTILINE)
-        wanted = [] if name == "plain" else ["0", "1"]
-        assert sorted(rank for rank, _ in evicted) == wanted, done.err
+        assert sorted(rank for rank, _ in evicted) == ["0", "1"], done.err
         assert all(int(count) > 0 for _, count in evicted)
-        weights[name] = [torch.load(folder / f"weight-{rank}.pt") for rank in range(2)]
-    for name in ("before", "behind"):
-        assert all(map(torch.equal, weights[name], weights["plain"]))
+        for rank in range(2):
+            assert torch.equal(torch.load(folder / f"weight-{rank}.pt"), wanted)
+
+
+def test_a_torch_that_was_not_seen_is_told(tmp_path):
+    (tmp_path / "script.py").write_text("import sys\nsys.modules['torch'] = sys\n")
+    done = run([*COOP, "run", "script.py"], tmp_path)
+    assert (done.code, done.out) == (0, "")
+    assert done.err.endswith("there was no budget\n")
+    assert done.err.count("\n") == 1

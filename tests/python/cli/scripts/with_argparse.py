@@ -1,9 +1,13 @@
 """Options, and variables for PyTorch that must be set before it is imported."""
 
 import argparse
+import importlib.util
 import os
+import sys
 
 os.environ["OMP_NUM_THREADS"] = "1"
+if importlib.util.find_spec("torch") is None:  # as many do before they import it
+    sys.exit("pip install torch")
 
 import torch
 
