@@ -62,10 +62,9 @@ std::optional<BlockId> EvictingPool::make_room_and_allocate(const Request& reque
     const auto compaction = choose_victims(request);
     bool has_compacted = compaction && compact(request, *compaction);
     if (!has_compacted && victims_.empty()) {
-      has_compacted = move_out_for(request);
+      has_compacted = move_out_for(request);  // which may choose victims of its own
       if (!has_compacted) return std::nullopt;
-    }
-    if (!compaction) {
+    } else if (!compaction) {
       for (const BlockId victim : victims_) evict(victim);
     }
 
