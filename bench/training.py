@@ -21,10 +21,13 @@ import statistics
 import sys
 import time
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import coop
 import torch
+from coop import _plugin
 from gpu_networks import CHECKPOINTED, GPU_NETWORKS
 from networks import NETWORKS, SMALL
 
@@ -52,6 +55,11 @@ class Machine:
         if self.has_gpu:
             torch.cuda.empty_cache()
             torch.cuda.reset_peak_memory_stats()
+
+
+class Counters(NamedTuple):
+    shown: coop.Stats
+    inner: dict[str, int]
 
 
 class Training:
@@ -113,7 +121,7 @@ def run_inside(network, machine, steps, budget, policy):
         training = Training(network, machine)
         for _ in range(steps):
             training.step()
-            counters.append(coop.stats())
+            counters.append(Counters(coop.stats(), _plugin.stats()))
     return training, counters
 
 
@@ -143,7 +151,7 @@ def not_binding(network, machine, options, what):
         host_times.append(training.host)
         plain.keep_on_host()  # a later budget counts what is left of an earlier one
     row = {
-        "bytes": peak or counters[-1].peak_bytes,
+        "bytes": peak or counters[-1].shown.peak_bytes,
         "policy": "coop",
         "plain": later(plain_times),
         "late": later(free_times) / later(plain_times) - 1,
@@ -164,15 +172,21 @@ def binding(network, machine, options, plain, nbytes, policy):
     base = (base + plain_step(network, machine)) / 2  # before and after
     late = options.steps - options.steps // 2
     before, after, count = counters[late - 1], counters[-1], options.steps - late
-    recomputed = (after.recomputing_ns - before.recomputing_ns) / count
+    recomputed = (after.shown.recomputing_ns - before.shown.recomputing_ns) / count
+    inner = {
+        name: [now.inner[name] - earlier.inner[name] for earlier, now in pairwise(counters)]
+        for name in ("plans", "planned_calls", "searches", "search_ns", "moved_bytes", "replays")
+    }
     return {
         "plain": base,
         "first": times[0] / plain.times[0] - 1,
         "late": statistics.median(times[late:]) / base - 1,
         "host": statistics.median(host[late:]),
         "recomputed": recomputed / (1e9 * base),
-        "evictions": (after.evictions - before.evictions) // count,
-        "fragmentation": after.fragmentation,
+        "evictions": (after.shown.evictions - before.shown.evictions) // count,
+        "fragmentation": after.shown.fragmentation,
+        "times": times,
+        "each step but the first": inner,
     }
 
 

@@ -4,11 +4,12 @@
 #
 #   scripts/gpu_test.sh [piece...]     without names: all of them
 #
-# The plugin must be built (make build). PYTHON names another Python than .venv's.
+# The plugin must be built (make build). PYTHON names another Python than .venv's; COMMIT what is tried, where
+# that cannot be asked of git.
 source "$(dirname "$0")/common.sh"
 
 python=${PYTHON:-.venv/bin/python}
-commit=$(git rev-parse --short HEAD 2>/dev/null || echo unknown)
+commit=${COMMIT:-$(git rev-parse --short HEAD 2>/dev/null || echo unknown)}
 results=build/gpu/$commit
 report=bench/results/gpu-$(date -u +%F).md
 export COOP_DEVICE=cuda PYTHONPATH=python${PYTHONPATH:+:$PYTHONPATH}

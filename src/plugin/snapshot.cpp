@@ -31,6 +31,8 @@ Snapshot Snapshot::of(Session& session) {
   total("plans", engine.plans);
   total("planned_calls", engine.planned_calls);
   total("moves", now.evictions.moves);
+  total("moved_bytes", now.evictions.moved_bytes);
+  total("search_ns", now.evictions.search_ns);
 
   for (std::size_t i = 0; i < kTaintNames.size(); ++i) {
     now.made.emplace(kTaintNames[i], static_cast<std::int64_t>(session.made().of(i)));
