@@ -254,5 +254,4 @@ with coop.budget("64MiB"):
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="without torch.distributed")
 def test_what_a_collective_writes_later_stays_in_place(tmp_path):
     """These return before they are done, and say nothing of it: nobody may move what they make."""
-    command = [sys.executable, "-c", COLLECTIVES, str(tmp_path / "meeting")]
-    subprocess.run(command, check=True, timeout=120, env=os.environ)
+    run_alone(COLLECTIVES, tmp_path / "meeting")
