@@ -38,6 +38,20 @@ TEST(NoThrash, WhereTheBudgetIsSmall) {
   }
 }
 
+// Five steps with Adam's. Two of them pass before there is a plan.
+TEST(NoThrash, WhereGradientsAreMadeFromWhatCannotBeMadeAgain) {
+  const Trace trace = read_trace(testing::repository() / "tests/data/h200/bert_large_adam.coop.gz");
+  const auto peak = static_cast<double>(measure_demand(trace).peak_bytes);
+  const auto overhead = [&](double ratio) {
+    const SimulationResult result =
+        simulate(trace, {.policy = "coop", .budget = static_cast<Bytes>(ratio * peak)});
+    EXPECT_TRUE(result.is_ok()) << result.failure->why;
+    return result.last().overhead();
+  };
+  EXPECT_LT(overhead(0.5), 0.14);  // 17% without a plan
+  EXPECT_LT(overhead(0.4), 0.25);  // does not fit unless blocks move out
+}
+
 TEST(NoThrash, WhereWeightsAreAveraged) {
   for (const Generator& generator : known_generators()) {
     if (std::string(generator.name) != "evaluation") continue;
