@@ -248,6 +248,7 @@ with coop.budget("64MiB"):
             held = {it.what: it.bytes for it in coop.last_oom().held}
         assert held["whose address is known outside"] >= 4 << 20, held
         assert run.wait_tensor(result).sum() == 2 << 20
+distributed.destroy_process_group()
 """
 
 
