@@ -53,6 +53,11 @@ std::optional<BlockId> EvictingPool::allocate_at(const Request& request, Bytes o
 }
 
 std::optional<BlockId> EvictingPool::make_room_and_allocate(const Request& request) {
+  if (const auto id = evict_or_compact(request)) return id;
+  return move_out_for(request) ? serve(request) : std::nullopt;
+}
+
+std::optional<BlockId> EvictingPool::evict_or_compact(const Request& request) {
   ++stats_.searches;
   // Every round frees a block. More rounds than blocks: an owner who adds to them, against the rules.
   std::size_t rounds_left = pool_.block_count() + 1;
@@ -60,25 +65,26 @@ std::optional<BlockId> EvictingPool::make_room_and_allocate(const Request& reque
     COOP_CHECK(rounds_left > 0);
     --rounds_left;
     const auto compaction = choose_victims(request);
-    bool has_compacted = compaction && compact(request, *compaction);
-    if (!has_compacted && victims_.empty()) {
-      has_compacted = move_out_for(request);  // which may choose victims of its own
-      if (!has_compacted) return std::nullopt;
-    } else if (!compaction) {
+    const bool has_compacted = compaction && compact(request, *compaction);
+    if (!has_compacted && victims_.empty()) return std::nullopt;
+    if (!compaction) {
       for (const BlockId victim : victims_) evict(victim);
     }
-
-    const std::uint64_t searched = clock_();
-    const auto id = pool_.allocate(request.bytes, request.placement);
-    stats_.search_ns += clock_() - searched;
-    if (id) {
-      ++stats_.served;
-      stats_.fragmentation_sum +=
-          static_cast<double>(pool_.free_bytes()) / static_cast<double>(pool_.bytes());
-      return *id;
-    }
+    if (const auto id = serve(request)) return id;
     COOP_CHECK(!has_compacted);  // sliding makes room for certain
   }
+}
+
+// If there is room by now.
+std::optional<BlockId> EvictingPool::serve(const Request& request) {
+  const std::uint64_t began = clock_();
+  const auto id = pool_.allocate(request.bytes, request.placement);
+  stats_.search_ns += clock_() - began;
+  if (!id) return std::nullopt;
+  ++stats_.served;
+  stats_.fragmentation_sum +=
+      static_cast<double>(pool_.free_bytes()) / static_cast<double>(pool_.bytes());
+  return id;
 }
 
 // Costs that are out of date are nearly always too low (more is evicted by now): victims whose costs turn

@@ -95,6 +95,8 @@ class EvictingPool {
 
  private:
   std::optional<BlockId> make_room_and_allocate(const Request& request);
+  std::optional<BlockId> evict_or_compact(const Request& request);
+  std::optional<BlockId> serve(const Request& request);
   std::optional<Compaction> choose_victims(const Request& request);
   template <typename Message>
   void tell_owner(Message&& message);
@@ -118,7 +120,6 @@ class EvictingPool {
   EvictionStats stats_;
   std::vector<BlockId> victims_;
   bool is_telling_owner_ = false;
-  bool is_moving_out_ = false;
 };
 
 }  // namespace coop

@@ -76,7 +76,7 @@ BlockId choose_mover(const Pool& pool, const std::vector<BlockId>& blocks, Bytes
 }  // namespace
 
 bool EvictingPool::move_out_for(const Request& request) {
-  if (is_moving_out_ || pool_.ignores_addresses()) return false;
+  if (pool_.ignores_addresses()) return false;
   const auto has_room = [&](Extent stretch) {
     Grains held = 0;
     for (const BlockId id : blocks_in(pool_, stretch)) held += to_grains(pool_.info(id).bytes);
@@ -136,18 +136,15 @@ bool EvictingPool::move_out(BlockId id, Extent stretch, double now) {
   const BlockInfo block = pool_.info(id);
   const Request request{block.bytes, block.placement, now};
   std::optional<BlockId> place;
-  is_moving_out_ = true;
   try {
     place = pool_.allocate(request.bytes, request.placement);
-    if (!place) place = make_room_and_allocate(request);
+    if (!place) place = evict_or_compact(request);
     if (place) copy_to(id, pool_.info(*place).offset);
   } catch (...) {
-    is_moving_out_ = false;
     if (place) static_cast<void>(pool_.free(*place));
     give_back();
     throw;
   }
-  is_moving_out_ = false;
   if (place) {
     pool_.move_to(id, *place);
     stats_.moving_ns += static_cast<double>(block.bytes) * owner_.copy_ns_per_byte();
