@@ -6,6 +6,10 @@
 
 namespace coop::testing {
 
+inline std::uint64_t stopped_clock() { return 0; }
+
+inline Request request(Grains grains) { return {to_bytes(grains), Placement::kExpensive, 1e6}; }
+
 // Notes what it is told.
 class RecordingOwner final : public BlockOwner {
  public:

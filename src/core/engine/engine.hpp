@@ -129,6 +129,8 @@ class Engine final : private BlockOwner, private GraphListener {
 
   // Contents that come from outside: a parameter, a batch. The block is from allocate().
   StorageId add_source(Token token, Bytes bytes, BlockId block);
+  // The same, and in its place until it is released (keep_in_place), at no moment without.
+  StorageId add_source_in_place(Token token, Bytes bytes, BlockId block);
   // Contents that lie elsewhere; `room` of their bytes count here: a block that is neither read nor written.
   StorageId add_foreign_source(Token token, Bytes bytes, Bytes room);
 
@@ -158,6 +160,10 @@ class Engine final : private BlockOwner, private GraphListener {
   void end_lineage(StorageId storage);
   // The same, and in its place until it is released.
   void keep_in_place(StorageId storage);
+  // The storage is the world's alone again, and released; its block, which stays where it is, is pinned, as if it
+  // had just been allocated. None, and nothing has changed, if others are made from it, it is not resident, or
+  // somebody is told of requests, who has no word for it.
+  std::optional<BlockId> hand_back(StorageId storage);
   // Resident, in its place, and a Source from now on, until it is released. For contents that are seen from
   // outside, and may be written there.
   void export_storage(StorageId storage);
@@ -179,6 +185,8 @@ class Engine final : private BlockOwner, private GraphListener {
   [[nodiscard]] Bytes held_bytes() const;
   [[nodiscard]] EngineStats stats() const;
   [[nodiscard]] EvictionStats eviction_stats() const;
+  // That are kept, to be run again.
+  [[nodiscard]] std::size_t recorded_calls() const;
   // Where the pool's bytes are.
   [[nodiscard]] MemoryReport report() const;
   // Since the last begin_loss_anew().
@@ -225,7 +233,9 @@ class Engine final : private BlockOwner, private GraphListener {
   void reserve_forgotten();
 
   // Blocks and what they hold (blocks.cpp)
-  StorageId add_storage(Token token, Bytes bytes, BlockId block, bool is_elsewhere);
+  enum class Lies : std::uint8_t { kInPool, kInItsPlace, kElsewhere };
+  StorageId add_source_that(Lies lies, Token token, Bytes bytes, BlockId block);
+  StorageId add_storage(Token token, Bytes bytes, BlockId block, Lies lies);
   BlockId take(Bytes bytes, double cost = 0);
   BlockId pin_taken(BlockId block);
   void make_room_beside(std::span<const ValueId> values, Bytes bytes);

@@ -126,7 +126,8 @@ bool EvictingPool::move_out(BlockId id, Extent stretch, double now) {
   std::optional<BlockId> reserved;
   if (free > 0) {
     reserved = pool_.allocate_at(free, to_bytes(stretch.begin) + held, Placement::kExpensive);
-    COOP_CHECK(reserved.has_value());
+    if (!reserved)
+      return false;  // something beside the stretch has gone, and it is no more what it was
   }
   const auto give_back = [&] {
     if (!reserved) return;
@@ -139,13 +140,15 @@ bool EvictingPool::move_out(BlockId id, Extent stretch, double now) {
   try {
     place = pool_.allocate(request.bytes, request.placement);
     if (!place) place = evict_or_compact(request);
-    if (place) copy_to(id, pool_.info(*place).offset);
+    if (place && pool_.contains(id)) copy_to(id, pool_.info(*place).offset);
   } catch (...) {
     if (place) static_cast<void>(pool_.free(*place));
     give_back();
     throw;
   }
-  if (place) {
+  if (place && !pool_.contains(id)) {  // it was only there for one that is kept now
+    static_cast<void>(pool_.free(*place));
+  } else if (place) {
     pool_.move_to(id, *place);
     stats_.moving_ns += static_cast<double>(block.bytes) * owner_.copy_ns_per_byte();
   }

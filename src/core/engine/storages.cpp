@@ -13,11 +13,22 @@ namespace coop {
 using Kind = EngineRequest::Kind;
 
 StorageId Engine::add_source(Token token, Bytes bytes, BlockId block) {
+  return add_source_that(Lies::kInPool, token, bytes, block);
+}
+
+StorageId Engine::add_source_in_place(Token token, Bytes bytes, BlockId block) {
+  return add_source_that(Lies::kInItsPlace, token, bytes, block);
+}
+
+StorageId Engine::add_source_that(Lies lies, Token token, Bytes bytes, BlockId block) {
   const Entry entry(*this);
   if (!pool_.contains(block)) throw InvalidArgument("a Source needs a block of this pool");
-  const StorageId storage = add_storage(token, bytes, block, /*is_elsewhere=*/false);
+  const StorageId storage = add_storage(token, bytes, block, lies);
   Told told(*this, {.kind = Kind::kSource, .block = block, .token = token, .bytes = bytes});
   told.is_done(storage);
+  if (lies == Lies::kInItsPlace) {
+    Told(*this, {.kind = Kind::kKeepInPlace, .storage = storage}).is_done();
+  }
   return storage;
 }
 
@@ -27,7 +38,7 @@ StorageId Engine::add_foreign_source(Token token, Bytes bytes, Bytes room) {
   const BlockId block =
       pin_taken(take_or_end_orphans({std::max<Bytes>(room, 1), Placement::kLongLived, now_}));
   try {
-    const StorageId storage = add_storage(token, bytes, block, /*is_elsewhere=*/true);
+    const StorageId storage = add_storage(token, bytes, block, Lies::kElsewhere);
     told.is_done(storage);
     return storage;
   } catch (...) {
@@ -37,14 +48,14 @@ StorageId Engine::add_foreign_source(Token token, Bytes bytes, Bytes room) {
 }
 
 // It throws before anything has changed, or not at all.
-StorageId Engine::add_storage(Token token, Bytes bytes, BlockId block, bool is_elsewhere) {
+StorageId Engine::add_storage(Token token, Bytes bytes, BlockId block, Lies lies) {
   graph_.reserve(1, 1, 0);
   reserve_orphans(1);
   const StorageId storage = graph_.add_storage(token);
   graph_.storages()[storage].serial = ++storages_added_;
   graph_.storages()[storage].is_from_outside = true;
-  graph_.storages()[storage].is_elsewhere = is_elsewhere;
-  graph_.storages()[storage].is_source_forever = is_elsewhere;
+  graph_.storages()[storage].is_elsewhere = lies == Lies::kElsewhere;
+  graph_.storages()[storage].is_source_forever = lies != Lies::kInPool;
   place(graph_.add_source(storage, bytes, {}), block);
   world_.attach(token, block);
   pool_.unpin(block);
@@ -135,6 +146,21 @@ void Engine::keep_in_place(StorageId storage) {
   told.is_done();
 }
 
+std::optional<BlockId> Engine::hand_back(StorageId storage) {
+  Entry entry(*this);
+  entry.wait_for_replay();
+  const ValueId id = current_of(storage);
+  const Value& value = graph_.values()[id];
+  const bool is_alone = value.is_source() && value.readers == 0 && value.holds == 0 &&
+                        !graph_.storages()[storage].is_elsewhere;
+  if (!is_alone || !value.is_resident() || requests_ != nullptr) return std::nullopt;
+  if (forecast_) forecast_->storage_goes(use_of(storage));
+  pool_.pin(value.block);
+  const BlockId block = displace(id);
+  graph_.remove_storage(storage);
+  return block;
+}
+
 // Whoever knows the address may write there, now or later, without telling us: as if an operator of which
 // we know nothing had written it. So what was made from it before is protected as for any write.
 void Engine::export_storage(StorageId storage) {
@@ -202,6 +228,11 @@ EngineStats Engine::stats() const {
 EvictionStats Engine::eviction_stats() const {
   const std::lock_guard lock(mutex_);
   return evicting_.stats();
+}
+
+std::size_t Engine::recorded_calls() const {
+  const std::lock_guard lock(mutex_);
+  return graph_.calls().size();
 }
 
 MemoryReport Engine::report() const {

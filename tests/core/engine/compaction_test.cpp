@@ -20,12 +20,10 @@ using testing::Layout;
 using testing::movable;
 using testing::pinned;
 using testing::RecordingOwner;
+using testing::request;
+using testing::stopped_clock;
 
 constexpr double kNow = 1e6;
-
-std::uint64_t stopped_clock() { return 0; }
-
-Request request(Grains grains) { return {to_bytes(grains), Placement::kExpensive, kNow}; }
 
 TEST(MovingInsteadOfEvicting, WhereEnoughIsFreeAndCopyingIsCheap) {
   Layout layout({hole(3), movable(2), hole(3), evictable(5, 1000)});

@@ -131,6 +131,31 @@ TEST_F(EngineForeign, WhatIsKeptInPlaceDoesNotMove) {
   engine_.validate();
 }
 
+TEST_F(EngineForeign, WhatIsHandedBackIsTheWorldsMemory) {
+  const StorageId first = source(3);
+  const StorageId made = make(2, first);
+  EXPECT_EQ(engine_.hand_back(first), std::nullopt);  // `made` is made from it
+  EXPECT_EQ(engine_.hand_back(made), std::nullopt);   // which can be made again, and may go
+  EXPECT_EQ(engine_.hand_back(foreign(1)), std::nullopt);
+  engine_.evict_all();
+  EXPECT_EQ(engine_.hand_back(made), std::nullopt);
+  engine_.end_lineage(made);
+  EXPECT_EQ(engine_.recorded_calls(), 0U);
+
+  const Bytes offset = offset_of(made);
+  const auto block = engine_.hand_back(made);
+  ASSERT_TRUE(block.has_value());
+  ASSERT_TRUE(engine_.hand_back(first).has_value());
+  engine_.validate();
+  engine_.compact();
+  EXPECT_EQ(pool_.info(*block).offset, offset);  // whoever has it may be using it
+  const StorageId again = engine_.add_source(world_.new_storage(), to_bytes(2), *block);
+  EXPECT_EQ(offset_of(again), offset);
+  engine_.validate();
+  engine_.release(again);
+  EXPECT_FALSE(engine_.has_block(*block));
+}
+
 TEST_F(EngineForeign, CompactingLeavesOneHole) {
   const StorageId first = source(3);
   const StorageId second = source(2);

@@ -24,11 +24,9 @@ using testing::movable;
 using testing::PieceSpec;
 using testing::pinned;
 using testing::RecordingOwner;
+using testing::request;
 using testing::stays;
-
-std::uint64_t stopped_clock() { return 0; }
-
-Request request(Grains grains) { return {to_bytes(grains), Placement::kExpensive, 1e6}; }
+using testing::stopped_clock;
 
 TEST(EvictingPool, EvictsNothingWhileSomethingIsFree) {
   Layout layout({evictable(4, 1), hole(4), evictable(4, 1)});

@@ -1,5 +1,6 @@
 // Note [Moving out] in core/engine/moving_out.cpp.
 #include <algorithm>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -18,10 +19,8 @@ using testing::Layout;
 using testing::movable;
 using testing::pinned;
 using testing::RecordingOwner;
-
-std::uint64_t stopped_clock() { return 0; }
-
-Request request(Grains grains) { return {to_bytes(grains), Placement::kExpensive, 1e6}; }
+using testing::request;
+using testing::stopped_clock;
 
 // Is asked about no others than those that were there.
 class OwnerOfKnownBlocks final : public BlockOwner {
@@ -82,6 +81,35 @@ TEST(MovingOut, SeveralIfOneIsNotEnough) {
   RecordingOwner owner;
   EvictingPool evicting(layout.pool(), *policy, owner, stopped_clock);
   EXPECT_EQ(layout.pool().info(evicting.allocate(request(6))).offset, 0U);
+  layout.pool().validate();
+}
+
+// Finds a block that was written unseen, and keeps it: what was there only to make it again goes, and that is
+// what was to move.
+class OwnerWhoNeedsItNoMore final : public BlockOwner {
+ public:
+  OwnerWhoNeedsItNoMore(Pool& pool, BlockId goes, BlockId victim)
+      : pool_(pool), goes_(goes), victim_(victim) {}
+  void evict(BlockId) override {}
+  void relocate(BlockId, Bytes, Bytes, Bytes) override {}
+  bool keeps_some(std::span<const BlockId> victims) noexcept override {
+    return std::find(victims.begin(), victims.end(), victim_) != victims.end() && pool_.free(goes_);
+  }
+
+ private:
+  Pool& pool_;
+  BlockId goes_;
+  BlockId victim_;
+};
+
+TEST(MovingOut, WhatIsToMoveMayGoMeanwhile) {
+  Layout layout({movable(2), evictable(4, 10), pinned(3), evictable(3, 10)});
+  const auto policy = make_policy("coop");
+  OwnerWhoNeedsItNoMore owner(layout.pool(), layout.block(0), layout.block(3));
+  EvictingPool evicting(layout.pool(), *policy, owner, stopped_clock);
+  EXPECT_EQ(layout.pool().info(evicting.allocate(request(6))).offset, 0U);
+  EXPECT_FALSE(layout.pool().contains(layout.block(0)));
+  EXPECT_EQ(layout.pool().block_count(), 3U) << "the victim was not needed any more";
   layout.pool().validate();
 }
 
