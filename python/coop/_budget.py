@@ -15,7 +15,8 @@ from typing import ParamSpec, TypeVar
 
 import torch
 
-from coop import _plugin
+# By the time that a program names coop.OutOfMemory there may be no memory to import it with.
+from coop import _out_of_memory, _plugin  # noqa: F401
 from coop._compiled import compiled_graphs_are_seen
 from coop._profiler import profiler_is_served
 from coop._raw_access import raw_access_is_seen

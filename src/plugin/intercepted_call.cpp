@@ -56,6 +56,7 @@ void InterceptedCall::run() {
   const Running running(op_);
   session_.look_at_pace();
   with_torch_errors([&] {
+    session_.look_after_ease();
     look_at_arguments();
     begin();
   });
@@ -79,7 +80,6 @@ void InterceptedCall::run() {
 
 // What it has read is what it was, and where it was.
 void InterceptedCall::note_that_it_ran(const OperatorTimes::Start& start) {
-  session_.count_operator();
   with_torch_errors([&] {
     look_at_arguments();
     begin();

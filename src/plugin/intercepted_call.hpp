@@ -19,6 +19,11 @@
 
 namespace coop::plugin {
 
+// Runs the kernel. If it asked for memory, got none, and went on without, that counts as out of memory: cuDNN takes
+// another algorithm then, with other bits.
+void redispatch_or_refuse(Session& session, const c10::OperatorHandle& op,
+                          c10::DispatchKeySet below, torch::jit::Stack& stack);
+
 class InterceptedCall {
  public:
   // Opaque: whatever runs it does what it likes with its arguments.
@@ -60,10 +65,9 @@ class InterceptedCall {
   void record_arguments();
   void run_kernel();
   [[nodiscard]] bool can_begin_anew() const;
-  bool run_kernel_once();
+  std::optional<MemoryReport> run_kernel_once();
   void make_room(const MemoryReport& no_room);
   void redispatch();
-  [[noreturn]] void refuse() const;
   void finish_run(double cost);
   void use_on_this_stream();
   [[nodiscard]] std::uint64_t kind() const { return recorded_ ? recorded_->kind() : 0; }

@@ -18,9 +18,9 @@ void InterceptedCall::run_kernel() {
   if (!can_begin_anew()) return redispatch();
   const c10::SmallVector<c10::IValue, 8> kept(arguments_.begin(), arguments_.end());
   const std::size_t below = stack_.size() - kept.size();
-  if (run_kernel_once()) return;
-  const MemoryReport no_room = *std::exchange(this_thread.no_room, std::nullopt);
-  with_torch_errors([&] { make_room(no_room); });
+  const std::optional<MemoryReport> no_room = run_kernel_once();
+  if (!no_room) return;
+  with_torch_errors([&] { make_room(*no_room); });
   stack_.resize(below);
   stack_.insert(stack_.end(), kept.begin(), kept.end());
   redispatch();
@@ -28,33 +28,27 @@ void InterceptedCall::run_kernel() {
 
 bool InterceptedCall::can_begin_anew() const {
   return !is_opaque_ && !facts_.is_random && facts_.is_replayable &&
-         this_thread.unknown_depth == 0 && !this_thread.is_first_try && !uses_.empty() &&
+         this_thread.unknown_depth == 0 && this_thread.no_room == nullptr && !uses_.empty() &&
          std::all_of(uses_.begin(), uses_.end(),
                      [](const Use& use) { return use.role == Role::kRead; });
 }
 
-// False if there was no room in the budget.
-bool InterceptedCall::run_kernel_once() {
-  struct FirstTry {
-    FirstTry() { this_thread.is_first_try = true; }
-    FirstTry(const FirstTry&) = delete;
-    FirstTry& operator=(const FirstTry&) = delete;
-    ~FirstTry() { this_thread.is_first_try = false; }
-  };
-  this_thread.no_room.reset();
+// Why there was no room in the budget, if there was none.
+std::optional<MemoryReport> InterceptedCall::run_kernel_once() {
+  std::optional<MemoryReport> no_room;
+  this_thread.allocated = 0;
   try {
-    const FirstTry first;
+    const FirstTry first(no_room);
     redispatch();
-    return true;
   } catch (const c10::OutOfMemoryError&) {
-    if (!this_thread.no_room) throw;
-    return false;
+    if (!no_room) throw;
   }
+  return no_room;
 }
 
 // For what it had got, too: it asks for that again.
 void InterceptedCall::make_room(const MemoryReport& no_room) {
-  const Bytes had = no_room.held_as(Holder::kBeingMade).bytes;
+  const Bytes had = std::min(no_room.held_as(Holder::kBeingMade).bytes, this_thread.allocated);
   try {
     session_.engine().make_room(call_, had + no_room.requested);
   } catch (const OutOfMemory& error) {
@@ -82,22 +76,25 @@ void InterceptedCall::redispatch() {
   const InsideRegistered inside(facts_.is_registered);
   if (recorded_)
     recorded_->ambience = Ambience::shared_of_this_thread(session_.options().device.type());
+  redispatch_or_refuse(session_, op_, below_, stack_);
+}
+
+void redispatch_or_refuse(Session& session, const c10::OperatorHandle& op,
+                          c10::DispatchKeySet below, torch::jit::Stack& stack) {
   const std::uint64_t refusals = this_thread.refusals;
+  const auto raise_if_refused = [&] {
+    if (this_thread.refusals == refusals) return;
+    raise_out_of_memory(OutOfMemory(session.last_out_of_memory()));
+  };
   try {
-    op_.redispatchBoxed(below_, &stack_);
+    op.redispatchBoxed(below, &stack);
   } catch (const c10::OutOfMemoryError&) {
     throw;
   } catch (const c10::Error&) {
-    if (this_thread.refusals != refusals) refuse();
+    raise_if_refused();
     throw;
   }
-  if (this_thread.refusals != refusals) refuse();
-}
-
-// It asked for memory, got none, and went on without: cuDNN takes another algorithm then, with other bits. That
-// counts as out of memory.
-void InterceptedCall::refuse() const {
-  raise_out_of_memory(OutOfMemory(session_.last_out_of_memory()));
+  raise_if_refused();
 }
 
 }  // namespace coop::plugin

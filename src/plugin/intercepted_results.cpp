@@ -37,11 +37,15 @@ bool InterceptedCall::adopt(const at::Tensor& tensor) {
   const bool is_seen = std::any_of(made_.begin(), made_.end(),
                                    [&](const Made& made) { return made.record->impl == impl; });
   if (is_seen || find_use(impl) != nullptr) return false;
-  auto record = std::make_unique<StorageRecord>(session_);
+  auto record = std::make_unique<StorageRecord>(session_, *impl);
   made_.reserve(made_.size() + 1);
   const Session::Raw raw = session_.claim_raw(*impl);
   if (!raw) return false;
-  record->impl = impl;
+  if (raw.is_seen || raw.has_outlived) {  // made before, at ease, and only returned
+    session_.give_back_raw(raw);
+    static_cast<void>(session_.record_of(*impl));
+    return false;
+  }
   record->bytes = impl->nbytes();
   record->is_trusted = !is_opaque_ && !facts_.is_buffer;
   record->is_filled = covers_storage(tensor);

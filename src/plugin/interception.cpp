@@ -38,7 +38,7 @@ struct Watched {
     TORCH_CHECK_WITH(OutOfMemoryError, !fails, "coop: ", names.back(), " is to fail");
   }
 };
-thread_local std::unique_ptr<Watched> watched;
+constinit thread_local Watched* watched = nullptr;  // every operator asks
 
 void pass_on(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit::Stack* stack) {
   const c10::impl::ExcludeDispatchKeyGuard once(kOurKeys);
@@ -98,7 +98,9 @@ void handle(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit
   const bool is_opaque = facts.kind == Kind::kUnknown || is_handled_out_of_sight(below);
   if (!is_opaque && facts.kind == Kind::kView) {
     // A new gradient becomes the parameter's by being detached from its own history, in both senses.
-    if (is_accumulating_gradient()) end_lineage_of(*session, op, *stack);
+    if (!session->is_at_ease() && is_accumulating_gradient()) {
+      end_lineage_of(*session, op, *stack);
+    }
     if (session->options().audit) return audit_view(*session, op, below, stack);
     return pass_on(op, below, stack);
   }
@@ -146,14 +148,14 @@ void intercept_below_python() {
 
 void begin_watching(std::vector<std::int64_t> failing) {
   TORCH_CHECK(watched == nullptr, "coop: the operators of this thread are watched already");
-  watched = std::make_unique<Watched>();
+  watched = new Watched;  // NOLINT(cppcoreguidelines-owning-memory)
   watched->failing = std::move(failing);
   put_thread_in_scope(true);
 }
 
 std::vector<std::string> end_watching() {
   TORCH_CHECK(watched != nullptr, "coop: nobody watches the operators of this thread");
-  const std::unique_ptr<Watched> over = std::move(watched);
+  const std::unique_ptr<Watched> over(std::exchange(watched, nullptr));
   put_thread_in_scope(over->was_in_scope);
   return over->names;
 }

@@ -115,8 +115,8 @@ std::optional<LastOutOfMemory> last_out_of_memory() {
 void raise_out_of_memory(const OutOfMemory& error) {
   // Of what the engine sees to itself the program is not told.
   TORCH_CHECK_WITH(OutOfMemoryError, !this_thread.is_replaying, error.what());
-  if (this_thread.is_first_try) {
-    this_thread.no_room = error.report();
+  if (this_thread.no_room != nullptr) {
+    *this_thread.no_room = error.report();
     TORCH_CHECK_WITH(OutOfMemoryError, false, error.what());
   }
   LastOutOfMemory facts = facts_of(error.report());

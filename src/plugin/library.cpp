@@ -156,6 +156,17 @@ bool is_resident(const at::Tensor& tensor) {
   return memory_of(*tensor.storage().unsafeGetStorageImpl()).data != nullptr;
 }
 
+bool begin_ease() {
+  const CurrentSession session;
+  TORCH_CHECK(session, "coop: there is no budget to be at ease in");
+  return session->try_ease();
+}
+
+void end_ease() {
+  const CurrentSession session;
+  if (session) session->end_ease();
+}
+
 void validate() {
   with_torch_errors([] { active().engine().validate(); });
 }
@@ -179,6 +190,7 @@ TORCH_LIBRARY(coop, library) {
   library.def("record_remark(str text) -> ()",
               [](const std::string& text) { record_remark(text); });
   library.def("end_recording() -> str", &end_recording);
+  library.def("measure_costs_anew() -> ()", [] { active().times().measure_anew(); });
   // Resident, and at the same address, until it dies.
   library.def("export_tensor(Tensor tensor) -> ()", &export_tensor);
   library.def("export_storage(Storage storage) -> ()", &export_storage);
@@ -190,6 +202,9 @@ TORCH_LIBRARY(coop, library) {
   library.def("hold(Tensor[] tensors) -> ()", &hold);
   library.def("let_go() -> ()", &let_go_of_held);
   library.def("is_resident(Tensor tensor) -> bool", &is_resident);
+  // At once, however little the program has run (ease.hpp); false if other threads are in the way.
+  library.def("begin_ease() -> bool", &begin_ease);
+  library.def("end_ease() -> ()", &end_ease);
   library.def("register_operator(str name, bool is_random) -> ()", &register_operator);
   // Python has what is to be done.
   library.def("warn_of_unknown(str op, int bytes) -> ()");

@@ -1,6 +1,7 @@
 #pragma once
 
-// Operators on small tensors, which are most of those that a program calls in a hurry.
+// Operators of which the engine need not hear: those on small tensors, which are most of those that a program calls
+// in a hurry.
 //
 // Note [Light calls]
 //
@@ -18,6 +19,8 @@
 // Not light: whatever is run out of our sight, exchanges storages, or draws numbers and may be run again.
 // Once the budget binds no operator is: what comes next is then foretold from what came before, and allocated
 // where the plan says.
+//
+// While memory is ample (ease.hpp) all of this holds of large tensors as well, and for operators that draw numbers.
 
 #include <ATen/core/dispatch/Dispatcher.h>
 

@@ -1,6 +1,7 @@
 #include "plugin/operator_facts.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
@@ -155,12 +156,18 @@ std::unique_ptr<OperatorFacts> study(const c10::OperatorHandle& op) {
   facts->is_overwriting = is_one_of(name, kRandomFills);
   facts->is_buffer = name == "empty_strided";
   facts->is_copy = name == "clone" || name == "cat";
-  facts->may_be_light = !facts->is_buffer && !changes_storage(name) &&
-                        !(facts->is_random && facts->is_replayable) && facts->raw_reader == nullptr;
+  facts->may_be_unheard =
+      !facts->is_buffer && !changes_storage(name) && facts->raw_reader == nullptr;
+  facts->may_be_light = facts->may_be_unheard && !(facts->is_random && facts->is_replayable);
   if (is_one_of(name, kBatchNorms)) {
     facts->side_effects = {3, 4};  // running_mean, running_var
     facts->side_effects_if = 5;    // training
   }
+  const bool is_known = facts->is_replayable || facts->taint == Taint::kFactory ||
+                        facts->taint == Taint::kDynamicShape;
+  facts->only_makes = is_known && !facts->is_random &&
+                      facts->side_effects_if == OperatorFacts::kNone &&
+                      std::none_of(facts->writes.begin(), facts->writes.end(), std::identity());
   return facts;
 }
 

@@ -35,6 +35,8 @@ struct OperatorFacts {
   bool is_overwriting = false;  // what it writes does not depend on what was there (`bernoulli_`)
   bool is_buffer = false;       // its output is a buffer of compiled code, written out of our sight
   bool may_be_light = false;    // light_call.hpp
+  bool may_be_unheard = false;  // at ease (ease.hpp)
+  bool only_makes = false;      // writes nothing, draws no numbers: it can be begun anew
   bool is_copy = false;         // makes nothing but copies (`clone`, `cat`)
   std::vector<bool> writes;     // by argument
   std::uint32_t arguments = 0;

@@ -16,4 +16,9 @@ double WallTimes::end_as(std::uint64_t kind, const Start& start) {
   return costs_.observe(kind, took);
 }
 
+void WallTimes::measure_anew() {
+  const std::scoped_lock lock(mutex_);
+  costs_ = CostTable();
+}
+
 }  // namespace coop::plugin

@@ -37,6 +37,8 @@ class OperatorTimes {
   virtual double end_as(std::uint64_t kind, const Start& start) = 0;
   // It has failed.
   virtual void drop(const Start& /*start*/) noexcept {}
+  // What was measured until now was not typical.
+  virtual void measure_anew() {}
 };
 
 // By the clock: the operator has run when it returns.
@@ -46,6 +48,7 @@ class WallTimes final : public OperatorTimes {
   Start begin(std::uint64_t kind) override;
   double end(const Start& start) override { return end_as(start.kind, start); }
   double end_as(std::uint64_t kind, const Start& start) override;
+  void measure_anew() override;
 
  private:
   std::mutex mutex_;

@@ -3,11 +3,17 @@
 // Memory of the pool that PyTorch has and that no record stands for, by its address. Every tensor comes
 // through here, so nothing is allocated for one: a table in which each place is looked for from where its
 // address says, one place after the other.
+//
+// Of memory whose storage has been seen, that is known too: weakly, since it may have passed the memory on and be
+// dead by now.
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
+
+#include <c10/core/StorageImpl.h>
 
 #include "core/engine/engine.hpp"
 
@@ -15,6 +21,25 @@ namespace coop::plugin {
 
 class RawBlocks {
  public:
+  RawBlocks() = default;
+  RawBlocks(const RawBlocks&) = delete;
+  RawBlocks& operator=(const RawBlocks&) = delete;
+  ~RawBlocks() {
+    for (const Place& place : places_) {
+      if (place.owner != nullptr) c10::raw::weak_intrusive_ptr::decref(place.owner);
+    }
+  }
+
+  struct Owner {
+    c10::weak_intrusive_ptr<c10::StorageImpl> storage;
+    const void* data = nullptr;
+  };
+  struct Claim {
+    BlockId block;
+    bool is_seen = false;       // its storage was, so it was not made just now
+    bool has_outlived = false;  // a scope
+  };
+
   // May throw, with nothing changed. The address is not there yet.
   void add(const void* data, BlockId block) {
     if (2 * (size_ + claimed_ + 1) > places_.size()) grow();
@@ -35,11 +60,43 @@ class RawBlocks {
     return at ? std::optional(places_[*at].block) : std::nullopt;
   }
 
+  // The storage that has it, if it is there and nobody is known yet.
+  void note_owner(const void* data, c10::StorageImpl& impl) noexcept {
+    const auto at = place_of(data);
+    if (!at || places_[*at].owner != nullptr) return;
+    c10::raw::weak_intrusive_ptr::incref(&impl);
+    places_[*at].owner = &impl;
+  }
+  // Of all those that are known.
+  [[nodiscard]] std::vector<Owner> owners() const {
+    std::vector<Owner> all;
+    for (const Place& place : places_) {
+      if (place.owner == nullptr) continue;
+      c10::raw::weak_intrusive_ptr::incref(place.owner);
+      all.push_back({.storage = c10::weak_intrusive_ptr<c10::StorageImpl>::reclaim(place.owner),
+                     .data = place.data});
+    }
+    return all;
+  }
+  void a_scope_ends() noexcept {
+    for (Place& place : places_) place.has_outlived = place.data != nullptr;
+  }
+
   // As take() does, for whoever may still find that it must be put back: there is room for it until then.
-  std::optional<BlockId> claim(const void* data) noexcept {
-    const auto block = take(data);
-    if (block) ++claimed_;
-    return block;
+  std::optional<Claim> claim(const void* data) noexcept {
+    const auto at = place_of(data);
+    if (!at) return std::nullopt;
+    const Claim claim{.block = places_[*at].block,
+                      .is_seen = places_[*at].owner != nullptr,
+                      .has_outlived = places_[*at].has_outlived};
+    empty_place(*at);
+    ++claimed_;
+    return claim;
+  }
+  // Room for one that is given back, though it was never here. May throw, with nothing changed.
+  void reserve_claim() {
+    if (2 * (size_ + claimed_ + 1) > places_.size()) grow();
+    ++claimed_;
   }
   void give_back(const void* data, BlockId block) noexcept {
     --claimed_;
@@ -54,6 +111,8 @@ class RawBlocks {
   struct Place {
     const void* data = nullptr;  // null: it is free
     BlockId block;
+    bool has_outlived = false;
+    c10::StorageImpl* owner = nullptr;  // held weakly
   };
 
   [[nodiscard]] std::optional<std::size_t> place_of(const void* data) const noexcept {
@@ -66,10 +125,13 @@ class RawBlocks {
     return at;
   }
   void put(const void* data, BlockId block) noexcept {
-    places_[free_place_for(data)] = {data, block};
+    places_[free_place_for(data)] = {.data = data, .block = block};
     ++size_;
   }
   void empty_place(std::size_t hole) noexcept {
+    if (c10::StorageImpl* owner = std::exchange(places_[hole].owner, nullptr)) {
+      c10::raw::weak_intrusive_ptr::decref(owner);
+    }
     // Whoever would not be found across the hole moves into it.
     for (std::size_t at = next(hole); places_[at].data != nullptr; at = next(at)) {
       const std::size_t from_home = (at - home_of(places_[at].data)) & (places_.size() - 1);

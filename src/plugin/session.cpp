@@ -60,6 +60,7 @@ Session::Session(const SessionOptions& options, Bytes pool_bytes)
       engine_(pool_, *policy_, world_, engine_options(options)),
       small_limit_(pool_.small_limit()),
       takes_light_calls_(small_limit_ > 0 && !options.audit),
+      ease_(pool_bytes),
       pace_(options.pace_window_ns) {}
 
 // --- memory ---
@@ -75,6 +76,7 @@ c10::DataPtr Session::allocate(std::size_t bytes) {
       }
     } catch (const OutOfMemory& error) {
       ++this_thread.refusals;
+      ease_.end();
       const std::scoped_lock lock(mutex_);
       last_out_of_memory_ = error.report();
       throw;
@@ -84,8 +86,7 @@ c10::DataPtr Session::allocate(std::size_t bytes) {
   try {
     const std::scoped_lock lock(mutex_);
     raw_.add(data, made.block);
-    peak_held_ = std::max(peak_held_, made.held);
-    peak_since_reset_ = std::max(peak_since_reset_, made.held);
+    note_held(made.held);
     if (streams_) streams_->allocated(made.block);
   } catch (...) {
     {
@@ -95,12 +96,24 @@ c10::DataPtr Session::allocate(std::size_t bytes) {
     engine_.free(made.block);
     throw;
   }
-  if (made.has_searched && takes_light_calls()) takes_light_calls_ = false;
+  if (made.has_searched && takes_light_calls()) {
+    takes_light_calls_ = false;
+    ease_.end();
+  }
+  this_thread.allocated += bytes;
   this_thread.memory_ns += made.making_room_ns;
   return {data, data, &free_raw_memory, device_.which()};
 }
 
+// Under the lock.
+void Session::note_held(Bytes held) noexcept {
+  peak_held_ = std::max(peak_held_, held);
+  peak_since_reset_ = std::max(peak_since_reset_, held);
+  ease_.note(held, operators_so_far());
+}
+
 void Session::take_light_calls(bool takes_them) {
+  if (!takes_them) ease_.end();
   const bool binds = engine_.eviction_stats().searches > 0;
   takes_light_calls_ = takes_them && small_limit_ > 0 && !options_.audit && !binds;
 }
@@ -124,9 +137,9 @@ Session::Raw Session::claim_raw(c10::StorageImpl& impl) {
   const Memory memory = memory_of(impl);
   if (!is_raw(memory)) return {};
   const std::scoped_lock lock(mutex_);
-  const auto block = raw_.claim(memory.data);
-  if (!block) return {};
-  return {.data = memory.data, .block = *block};
+  const auto claim = raw_.claim(memory.data);
+  if (!claim) return {};
+  return {*claim, memory.data};
 }
 
 void Session::give_back_raw(const Raw& raw) noexcept {
@@ -174,7 +187,11 @@ void* Session::foreign_address_of(BlockId block) const {
 }
 
 void Session::between_operators() {
-  if (options_.stress) engine_.evict_all();
+  if (options_.stress) {
+    engine_.evict_all();
+  } else if (ease_.is_due(operators_so_far())) {
+    with_torch_errors([&] { static_cast<void>(try_ease()); });
+  }
   if (const auto found = world_.take_unseen_write())
     warn_of_unseen_write(found->made_by, found->bytes);
 }
@@ -193,7 +210,7 @@ void Session::look_at_pace() {
 Session::Stats Session::stats() {
   const std::scoped_lock lock(mutex_);
   return {.peak_held = peak_held_,
-          .operators = operators_,
+          .operators = operators_so_far(),
           .light = light_operators_,
           .foreign = foreign_.size(),
           .records = records_,

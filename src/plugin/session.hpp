@@ -35,6 +35,8 @@
 #include "core/pool/backing.hpp"
 #include "plugin/audit.hpp"
 #include "plugin/device.hpp"
+#include "plugin/ease.hpp"
+#include "plugin/living_storage.hpp"
 #include "plugin/pace.hpp"
 #include "plugin/raw_blocks.hpp"
 #include "plugin/snapshot.hpp"
@@ -134,9 +136,8 @@ class Session : public std::enable_shared_from_this<Session> {
   [[nodiscard]] MemoryReport last_out_of_memory() const;
   // Memory of the pool that no record has is about to get one. None if it is no such memory, or if another
   // thread was first. Who has claimed it links its record, or gives it back.
-  struct Raw {
+  struct Raw : RawBlocks::Claim {
     const void* data = nullptr;
-    BlockId block;
     explicit operator bool() const { return data != nullptr; }
   };
   Raw claim_raw(c10::StorageImpl& impl);
@@ -154,14 +155,27 @@ class Session : public std::enable_shared_from_this<Session> {
   StorageRecord* record_of(c10::StorageImpl& impl);
   void link(StorageRecord& record) noexcept;
   // Whether nothing that an operator does with the storage concerns the engine (light_call.hpp).
-  bool is_light(c10::StorageImpl& impl, bool is_written);
+  bool is_light(c10::StorageImpl& impl, bool is_written, bool at_ease);
+  // A storage of raw memory, large and made at ease: it can be found again.
+  void note_owner(c10::StorageImpl& impl) noexcept;
   [[nodiscard]] bool takes_light_calls() const {
     return takes_light_calls_.load(std::memory_order_relaxed);
   }
+  // The engine need not hear of operators at all.
+  [[nodiscard]] bool is_at_ease() const { return ease_.is_on(); }
+  // For a thread that is inside, and in no operator. False if that is not possible now.
+  bool try_ease();
+  // Before an operator that is heard: what was made at ease becomes known, as soon as that can be.
+  void look_after_ease() {
+    if (ease_.may_have_stragglers() && !ease_.is_on()) adopt_all_raw();
+  }
+  void end_ease() noexcept { ease_.end(); }
   // While something is recorded there are none: the engine hears of every operator.
   void take_light_calls(bool takes_them);
   // It is dead, and no operator runs with it.
   void release(StorageRecord* record) noexcept;
+  // The engine no longer knows it.
+  void forget(StorageRecord* record) noexcept;
   // Kept from now on, not made again.
   void end_lineage(c10::StorageImpl& impl);
   // What the report on memory names apart.
@@ -191,7 +205,7 @@ class Session : public std::enable_shared_from_this<Session> {
   [[nodiscard]] Stats stats();
   // Of an audit; the end of the scope says them.
   [[nodiscard]] Findings& findings() { return findings_; }
-  void count_operator() { operators_.fetch_add(1, std::memory_order_relaxed); }
+  void count_operator() { whole_operators_.fetch_add(1, std::memory_order_relaxed); }
   void count_light_operator() { light_operators_.fetch_add(1, std::memory_order_relaxed); }
   [[nodiscard]] bool is_large(std::size_t bytes) const { return bytes > small_limit_; }
   // By operators, in the pool: new storages, and what was written where it was.
@@ -208,6 +222,17 @@ class Session : public std::enable_shared_from_this<Session> {
   [[nodiscard]] void* foreign_address_of(BlockId block) const;
   void free_raw(void* data) noexcept;
   StorageRecord* adopt_raw(c10::StorageImpl& impl);
+  void make_raw(LivingStorage& storage);
+  // All raw memory whose storage is known, unless it would have to stay where it is.
+  void adopt_all_raw();
+  void forget_what_feeds_calls() noexcept;
+  // Whether an operator may be running that has told nobody what it uses.
+  [[nodiscard]] bool may_be_used_unheard();
+  [[nodiscard]] std::uint64_t operators_so_far() const {
+    return whole_operators_.load(std::memory_order_relaxed) +
+           light_operators_.load(std::memory_order_relaxed);
+  }
+  void note_held(Bytes held) noexcept;
   StorageRecord* find_foreign(c10::StorageImpl& impl, const void* data);
   StorageRecord* foreign_record_of(c10::StorageImpl& impl);
   void drop_old_foreign(c10::StorageImpl& impl, const void* data) noexcept;
@@ -215,12 +240,12 @@ class Session : public std::enable_shared_from_this<Session> {
   [[nodiscard]] bool is_sweep_due() const;
   bool sweep_foreign();
   void settle();
-  using Storages = std::vector<c10::intrusive_ptr<c10::StorageImpl>>;
-  Storages living();
-  bool settle(c10::StorageImpl& impl);
-  void move_out(Storages& storages);
-  void move_out(StorageRecord& record);
-  void stay_in_place(const Storages& storages);
+  LivingStorages living();
+  bool settle(StorageRecord& record);
+  void move_out(LivingStorages& storages);
+  void move_out(LivingStorage& storage);
+  void stay_in_place(const LivingStorages& storages);
+  void pin(StorageRecord& record);
   void release_all_foreign() noexcept;
   friend void storage_gone(void* context) noexcept;
   [[nodiscard]] bool is_empty();
@@ -236,6 +261,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Engine engine_;
   Bytes small_limit_;
   std::atomic<bool> takes_light_calls_;
+  Ease ease_;
 
   mutable std::mutex mutex_;
   RawBlocks raw_;
@@ -249,7 +275,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Bytes peak_since_reset_ = 0;
   MemoryReport last_out_of_memory_;
   Snapshot before_;  // the scope began
-  std::atomic<std::uint64_t> operators_ = 0;
+  std::atomic<std::uint64_t> whole_operators_ = 0;
   MadeBytes made_;
   Pace pace_;
   Findings findings_;
@@ -274,20 +300,47 @@ class CurrentSession {
   Session* session_ = nullptr;
 };
 
+// No other thread is inside an operator, or gets there, while this lives; for a thread that is. False if one is
+// there now.
+class AloneInside {
+ public:
+  AloneInside();
+  AloneInside(const AloneInside&) = delete;
+  AloneInside& operator=(const AloneInside&) = delete;
+  ~AloneInside();
+  explicit operator bool() const { return is_alone_; }
+  [[nodiscard]] static bool is_other_thread_inside();
+
+ private:
+  bool is_alone_ = false;
+};
+
 // What a thread is in the middle of.
 struct ThreadState {
   double expected_cost = 0;         // nanoseconds, of the operator that runs
+  Bytes allocated = 0;              // since the operator that can be begun anew has begun
   std::uint64_t memory_ns = 0;      // spent in finding memory, which is not the operator's own time
   std::uint32_t unknown_depth = 0;  // inside operators of which we know nothing
   std::uint32_t sessions = 0;       // CurrentSessions of this thread
-  std::uint32_t registered_depth = 0;            // inside operators that the program answers for
-  bool is_replaying = false;                     // the engine sees to it if memory runs out
-  bool is_first_try = false;                     // of an operator that can be begun anew
-  std::optional<MemoryReport> no_room;           // why that did not work
+  bool is_unheard = false;          // inside one that was begun at ease
+  std::uint32_t registered_depth = 0;  // inside operators that the program answers for
+  bool is_replaying = false;           // the engine sees to it if memory runs out
+  // Of an operator that can be begun anew: why its first try did not work.
+  std::optional<MemoryReport>* no_room = nullptr;
   std::uint64_t refusals = 0;                    // requests for memory that were not served
   const c10::OperatorHandle* running = nullptr;  // the program's operator
 };
-inline thread_local ThreadState this_thread;
+// Every operator asks: nothing here is to be set up or torn down.
+constinit inline thread_local ThreadState this_thread;
+
+// While an operator is tried that can be begun anew.
+class FirstTry {
+ public:
+  explicit FirstTry(std::optional<MemoryReport>& no_room) { this_thread.no_room = &no_room; }
+  FirstTry(const FirstTry&) = delete;
+  FirstTry& operator=(const FirstTry&) = delete;
+  ~FirstTry() { this_thread.no_room = nullptr; }
+};
 
 class ExpectedCost {
  public:

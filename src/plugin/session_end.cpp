@@ -19,23 +19,21 @@ namespace coop::plugin {
 // If something cannot be brought back at all, that is an error, and it stays evicted. Nothing is lost: what
 // it is made from is kept, and in a scope of the same budget it can come back.
 void Session::settle() {
-  Storages leaving = living();
-  std::erase_if(leaving, [](const auto& impl) {
-    const StorageRecord* record = memory_of(*impl).record;
-    return record == nullptr || record->is_exported;
-  });
-  Storages settled;
+  adopt_all_raw();
+  LivingStorages leaving = living();
+  std::erase_if(leaving, [](const LivingStorage& it) { return it.record().is_exported.load(); });
+  LivingStorages settled;
   std::exception_ptr lost;
   for (bool is_stuck = false; !leaving.empty() && !is_stuck;) {
-    Storages left;
-    for (auto& impl : leaving) {
+    LivingStorages left;
+    for (LivingStorage& storage : leaving) {
       try {
-        bool is_settled = settle(*impl);
+        bool is_settled = settle(storage.record());
         if (!is_settled) {
           move_out(settled);
-          is_settled = settle(*impl);
+          is_settled = settle(storage.record());
         }
-        (is_settled ? settled : left).push_back(impl);
+        (is_settled ? settled : left).push_back(std::move(storage));
       } catch (...) {
         if (!lost) lost = std::current_exception();
       }
@@ -49,7 +47,7 @@ void Session::settle() {
   if (lost) std::rethrow_exception(lost);
   if (leaving.empty()) return;
   Bytes bytes = 0;
-  for (const auto& impl : leaving) bytes += impl->nbytes();
+  for (const LivingStorage& storage : leaving) bytes += storage.record().bytes;
   const std::string text =
       "coop: " + std::to_string(leaving.size()) + " tensors, " + format_bytes(bytes) +
       ", outlive the budget's scope, are evicted, and cannot be brought back: neither the pool nor "
@@ -59,27 +57,22 @@ void Session::settle() {
 }
 
 // From the oldest to the newest.
-Session::Storages Session::living() {
-  std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> alive;
+LivingStorages Session::living() {
+  LivingStorages storages;
   {
     const std::scoped_lock lock(mutex_);
-    for (StorageRecord* it = first_; it != nullptr; it = it->next) alive.push_back(storage_of(*it));
+    storages.reserve(records_);
+    for (StorageRecord* it = first_; it != nullptr; it = it->next) storages.emplace_back(*it);
   }
-  Storages storages;
-  for (const auto& weak : alive) {
-    auto impl = weak.lock();
-    if (impl.defined()) storages.push_back(std::move(impl));
-  }
+  std::erase_if(storages, [](LivingStorage& it) { return !it.hold(); });
   std::reverse(storages.begin(), storages.end());
   return storages;
 }
 
 // False if there is no room.
-bool Session::settle(c10::StorageImpl& impl) {
-  StorageRecord* record = memory_of(impl).record;
-  if (record == nullptr) return true;
+bool Session::settle(StorageRecord& record) {
   try {
-    engine_.end_lineage(record->id);
+    engine_.end_lineage(record.id);
     return true;
   } catch (const c10::OutOfMemoryError&) {
     return false;
@@ -89,11 +82,10 @@ bool Session::settle(c10::StorageImpl& impl) {
 }
 
 // As many as ordinary memory has room for.
-void Session::move_out(Storages& storages) {
+void Session::move_out(LivingStorages& storages) {
   while (!storages.empty()) {
-    StorageRecord* record = memory_of(*storages.back()).record;
     try {
-      if (record != nullptr) move_out(*record);
+      move_out(storages.back());
     } catch (const c10::Error&) {
       return;
     }
@@ -101,20 +93,18 @@ void Session::move_out(Storages& storages) {
   }
 }
 
-void Session::move_out(StorageRecord& record) {
+void Session::move_out(LivingStorage& storage) {
+  const StorageRecord& record = storage.record();
   const auto home = at_home();
   c10::DataPtr outside = device_.plain_allocator().allocate(record.bytes);
   device_.copy(outside.get(), address_of(record.block), record.bytes);
-  leave_with(record, std::move(outside));
-  release(&record);
+  if (leave_with(storage.record(), outside)) release(storage.take());
 }
 
-void Session::stay_in_place(const Storages& storages) {
+void Session::stay_in_place(const LivingStorages& storages) {
   if (storages.empty()) return;
   engine_.compact();
-  for (const auto& impl : storages) {
-    if (memory_of(*impl).record != nullptr) pin_storage(*impl);
-  }
+  for (const LivingStorage& storage : storages) pin(storage.record());
 }
 
 }  // namespace coop::plugin

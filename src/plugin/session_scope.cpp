@@ -30,9 +30,9 @@ std::vector<std::shared_ptr<Session>>& sessions() {
   return all;
 }
 
-// Threads with a CurrentSession; and whether the session waits for them to end.
+// Threads with a CurrentSession; and whether others wait until somebody is done who wants to be alone.
 std::atomic<std::uint32_t> threads_inside = 0;
-std::atomic<bool> is_ending = false;
+std::atomic<bool> is_closed = false;
 
 // A fork copies the lock as it is, but not the thread that holds it.
 bool watch_forks() {
@@ -40,6 +40,7 @@ bool watch_forks() {
   const auto unlock = [] { sessions_mutex.unlock(); };
   const auto unlock_in_child = [] {
     is_forked.store(true);
+    is_closed.store(false);  // whoever closed it is not here
     sessions_mutex.unlock();
   };
   return pthread_atfork(lock, unlock, unlock_in_child) == 0;
@@ -118,9 +119,8 @@ std::shared_ptr<Session> Session::find_over(const SessionOptions& options) {
 
 // Between the scopes anyone may have asked for an array of numpy's.
 void Session::resume() {
-  for (const auto& impl : living()) {
-    StorageRecord* record = memory_of(*impl).record;
-    if (record != nullptr && !impl->resizable()) record->is_trusted = false;
+  for (const LivingStorage& storage : living()) {
+    if (!storage.impl().resizable()) storage.record().is_trusted = false;
   }
   before_ = Snapshot::of(*this);
   const Bytes held = engine_.held_bytes();
@@ -132,14 +132,20 @@ void Session::end() {
   Session* session = active();
   TORCH_CHECK(session != nullptr, "coop: there is no budget to end");
   TORCH_CHECK(this_thread.sessions == 0, "coop: a budget cannot end inside an operator");
-  is_ending = true;
+  while (is_closed.exchange(true)) std::this_thread::yield();
   while (threads_inside > 0) std::this_thread::yield();
   const auto is_over = [&] {
+    {
+      const std::scoped_lock lock(session->mutex_);
+      session->raw_.a_scope_ends();
+    }
     last_snapshot() = Snapshot::of(*session).since(session->before_);
     active_session = nullptr;
-    is_ending = false;
+    is_closed = false;
   };
   stop_recording_of(*session);
+  session->ease_.end();
+  session->ease_.forget_stragglers();
   // Whatever happens, the scope is over.
   try {
     with_torch_errors([&] { session->settle(); });
@@ -166,9 +172,9 @@ CurrentSession::CurrentSession(Whose whose) {
   const bool is_outermost = this_thread.sessions == 0;
   while (is_outermost) {
     ++threads_inside;
-    if (!is_ending) break;
+    if (!is_closed) break;
     --threads_inside;
-    while (is_ending) std::this_thread::yield();
+    while (is_closed) std::this_thread::yield();
   }
   ++this_thread.sessions;
   session_ = Session::active();
@@ -180,6 +186,20 @@ CurrentSession::CurrentSession(Whose whose) {
 
 CurrentSession::~CurrentSession() {
   if (session_ != nullptr && --this_thread.sessions == 0) --threads_inside;
+}
+
+AloneInside::AloneInside() {
+  if (is_closed.exchange(true)) return;
+  is_alone_ = threads_inside == 1;
+  if (!is_alone_) is_closed = false;
+}
+
+AloneInside::~AloneInside() {
+  if (is_alone_) is_closed = false;
+}
+
+bool AloneInside::is_other_thread_inside() {
+  return threads_inside > (this_thread.sessions > 0 ? 1U : 0U);
 }
 
 // Sessions that are over, and in which nothing lives any more.

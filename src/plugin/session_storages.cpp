@@ -55,32 +55,38 @@ StorageRecord* Session::record_of(c10::StorageImpl& impl) {
   }
 }
 
-bool Session::is_light(c10::StorageImpl& impl, bool is_written) {
+bool Session::is_light(c10::StorageImpl& impl, bool is_written, bool at_ease) {
   if (!device_.has(impl) || impl.sym_nbytes().is_heap_allocated()) return true;
   // Without the lock: raw memory that another thread makes known at this moment is at the same address
   // before and after.
   const c10::DataPtr& memory = impl._mutable_data_ptr_no_checks();
   const c10::DeleterFnPtr deleter = memory.get_deleter();
   if (deleter == &free_raw_memory && memory_.contains(memory.get())) {
-    return !is_large(impl.nbytes());
+    return at_ease || !is_large(impl.nbytes());
   }
+  const bool is_outside = deleter != &storage_gone;
+  if (is_outside && !is_written && at_ease && !device_.has_stand_ins()) return true;
   const StorageRecord* record = record_of(impl);
   if (record == nullptr) return true;
-  if (!record->is_small && !record->is_foreign) return false;
+  const bool stays = record->is_small || record->is_foreign || (at_ease && record->is_exported);
+  if (!stays) return false;
   return !is_written || !record->feeds_calls;
 }
 
 // Memory of the pool that came about out of our sight: contents without a history.
 StorageRecord* Session::adopt_raw(c10::StorageImpl& impl) {
-  auto record = std::make_unique<StorageRecord>(*this);
+  auto record = std::make_unique<StorageRecord>(*this, impl);
   const Raw raw = claim_raw(impl);
   if (!raw) return nullptr;
   drop_old_foreign(impl, raw.data);  // it may have been one, and have been resized
-  record->impl = &impl;
   record->bytes = impl.nbytes();
   record->is_trusted = !is_numpys_too(impl);
+  // Somebody may have its address.
+  const bool stays = raw.has_outlived || !record->is_trusted || may_be_used_unheard();
+  record->is_exported = stays;
   try {
-    record->id = engine_.add_source(record->token(), record->bytes, raw.block);
+    record->id = stays ? engine_.add_source_in_place(record->token(), record->bytes, raw.block)
+                       : engine_.add_source(record->token(), record->bytes, raw.block);
   } catch (...) {
     give_back_raw(raw);
     throw;
@@ -104,6 +110,10 @@ void Session::link(StorageRecord& record) noexcept {
 // The record leaves the list last: until then the session is not empty, and stays.
 void Session::release(StorageRecord* record) noexcept {
   engine_.release(record->id);
+  forget(record);
+}
+
+void Session::forget(StorageRecord* record) noexcept {
   {
     const std::scoped_lock lock(mutex_);
     (record->previous != nullptr ? record->previous->next : first_) = record->next;
@@ -122,6 +132,10 @@ void storage_gone(void* context) noexcept {
   if (!lose_storage(*record)) return;
   session->release(record);
   if (session.get() != Session::active()) Session::reap_those_that_are_over();
+}
+
+LivingStorage::~LivingStorage() {
+  if (record_ != nullptr && let_go(*record_)) record_->session.release(record_);
 }
 
 void Session::end_lineage(c10::StorageImpl& impl) {
@@ -154,7 +168,7 @@ Session::Lasting Session::lasting() const {
   const std::scoped_lock lock(mutex_);
   for (const StorageRecord* it = first_; it != nullptr; it = it->next) add(*it);
   for (const auto& [impl, record] : foreign_) {
-    if (!record->foreign->expired()) add(*record);
+    if (!record->storage.expired()) add(*record);
   }
   return bytes;
 }
@@ -166,11 +180,13 @@ void Session::hand_over(const StorageRecord& record) {
 }
 
 void Session::pin_storage(c10::StorageImpl& impl) {
-  StorageRecord* record = record_of(impl);
-  if (record == nullptr) return;
-  engine_.keep_in_place(record->id);
-  hand_over(*record);
-  record->is_exported = !record->is_foreign;  // which is nowhere in the pool to begin with
+  if (StorageRecord* record = record_of(impl)) pin(*record);
+}
+
+void Session::pin(StorageRecord& record) {
+  engine_.keep_in_place(record.id);
+  hand_over(record);
+  record.is_exported = !record.is_foreign;  // which is nowhere in the pool to begin with
 }
 
 void Session::export_storage(c10::StorageImpl& impl) {
@@ -199,11 +215,9 @@ StorageRecord* Session::foreign_record_of(c10::StorageImpl& impl) {
   drop_old_foreign(impl, memory.data);  // resized or shared, if it was there
   if (is_sweep_due()) sweep_foreign();
 
-  auto record = std::make_unique<StorageRecord>(*this);
-  record->impl = &impl;
+  auto record = std::make_unique<StorageRecord>(*this, impl);
   record->bytes = impl.nbytes();
   record->is_foreign = true;
-  record->foreign.emplace(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(&impl));
   record->address = memory.data;
   record->is_trusted = is_written_by_operators_only(device_, impl, memory);
   const Bytes room = device_.has_stand_ins() ? record->bytes : 0;
@@ -219,7 +233,7 @@ StorageRecord* Session::foreign_record_of(c10::StorageImpl& impl) {
   try {
     const std::scoped_lock lock(mutex_);
     foreign_bytes_ += room;
-    peak_held_ = std::max(peak_held_, held);
+    note_held(held);
     if (stand_ins_.size() <= block.index()) stand_ins_.resize(std::size_t{block.index()} + 1);
     // Another thread may have been first.
     if (foreign_.try_emplace(&impl, std::move(record)).second) {
@@ -279,7 +293,7 @@ bool Session::sweep_foreign() {
   {
     const std::scoped_lock lock(mutex_);
     for (auto it = foreign_.begin(); it != foreign_.end();) {
-      const bool is_dead = it->second->foreign->expired() && it->second->users == 0;
+      const bool is_dead = it->second->storage.expired() && it->second->users == 0;
       if (is_dead) dead.push_back(std::move(it->second));
       it = is_dead ? foreign_.erase(it) : std::next(it);
     }

@@ -49,7 +49,8 @@ Snapshot Snapshot::of(Session& session) {
   state("storages", own.records);
   state("foreign_storages", own.foreign);
   state("raw_blocks", own.raw);
-  state("calls", session.engine().graph().calls().size());
+  state("at_ease", session.is_at_ease());
+  state("calls", session.engine().recorded_calls());
   return now;
 }
 

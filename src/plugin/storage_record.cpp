@@ -52,6 +52,11 @@ void make_ours(StorageRecord& record, void* data) noexcept {
   record.is_ours = true;
 }
 
+c10::weak_intrusive_ptr<c10::StorageImpl> weak_reference_to(c10::StorageImpl& impl) {
+  c10::raw::weak_intrusive_ptr::incref(&impl);
+  return c10::weak_intrusive_ptr<c10::StorageImpl>::reclaim(&impl);
+}
+
 bool leads_here(const StorageRecord& record) {
   if (record.impl == nullptr) return false;
   const c10::DataPtr& data = record.impl->_mutable_data_ptr_no_checks();
@@ -60,6 +65,9 @@ bool leads_here(const StorageRecord& record) {
 
 }  // namespace
 
+StorageRecord::StorageRecord(Session& owner, c10::StorageImpl& storage_impl)
+    : session(owner), storage(weak_reference_to(storage_impl)), impl(&storage_impl) {}
+
 Memory memory_of(c10::StorageImpl& impl) {
   const std::scoped_lock lock(storages_mutex);
   const c10::DataPtr& data = impl._mutable_data_ptr_no_checks();
@@ -67,15 +75,6 @@ Memory memory_of(c10::StorageImpl& impl) {
   return {.data = data.get(),
           .deleter = data.get_deleter(),
           .record = is_ours ? static_cast<StorageRecord*>(data.get_context()) : nullptr};
-}
-
-// A strong reference must not be taken under the lock: if Python has the storage too, that takes the GIL.
-c10::weak_intrusive_ptr<c10::StorageImpl> storage_of(const StorageRecord& record) {
-  using Weak = c10::weak_intrusive_ptr<c10::StorageImpl>;
-  const std::scoped_lock lock(storages_mutex);
-  if (record.impl == nullptr) return Weak(c10::intrusive_ptr<c10::StorageImpl>());
-  c10::raw::weak_intrusive_ptr::incref(record.impl);
-  return Weak::reclaim(record.impl);
 }
 
 void give_memory(StorageRecord& record, void* data) noexcept {
@@ -97,11 +96,20 @@ void take_memory(StorageRecord& record) noexcept {
   set_data_word(*record.impl, nullptr);
 }
 
-void leave_with(StorageRecord& record, c10::DataPtr data) noexcept {
+bool leave_with(StorageRecord& record, c10::DataPtr& data) noexcept {
   const std::scoped_lock lock(storages_mutex);
-  if (!leads_here(record)) return;
+  if (!leads_here(record)) return false;
   set_refusal(*record.impl, false);
   set_data(*record.impl, std::move(data));
+  return true;
+}
+
+// A strong reference must not be taken under the lock: if Python has the storage too, that takes the GIL.
+std::optional<c10::weak_intrusive_ptr<c10::StorageImpl>> use(StorageRecord& record) noexcept {
+  const std::scoped_lock lock(storages_mutex);
+  if (record.impl == nullptr) return std::nullopt;
+  ++record.users;
+  return record.storage;
 }
 
 bool let_go(StorageRecord& record) noexcept {

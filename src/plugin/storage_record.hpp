@@ -17,6 +17,9 @@
 // may be halfway through its destructor. So: once a storage is ours, we write nothing but two plain words
 // of it, the address and the flag that refuses reads; context and deleter stay. All that is done under
 // one lock, which storage_gone takes first. Nothing else is done under that lock.
+// To take hold of a storage that one has only found takes a weak reference from before it began to die: without one,
+// PyTorch deletes it as soon as it has seen that it has the last reference, whoever takes another meanwhile. So
+// every record has one.
 
 #include <atomic>
 #include <cstddef>
@@ -33,11 +36,14 @@ namespace coop::plugin {
 class Session;
 
 struct StorageRecord {
-  explicit StorageRecord(Session& owner) : session(owner) {}
+  // By whoever holds the storage.
+  StorageRecord(Session& owner, c10::StorageImpl& storage_impl);
 
   Session& session;
-  c10::StorageImpl* impl =
-      nullptr;  // null: it has let go of our memory (`resize_`, `share_memory_`), or is dead
+  // For whoever finds the record and not the storage (Note [Storages die on any thread]).
+  const c10::weak_intrusive_ptr<c10::StorageImpl> storage;
+  c10::StorageImpl*
+      impl;  // null: it has let go of our memory (`resize_`, `share_memory_`), or is dead
   std::atomic<StorageId> id;
   BlockId block;  // where its contents are; of a foreign one, what stands for it in the pool
   std::size_t bytes = 0;
@@ -59,8 +65,6 @@ struct StorageRecord {
   std::atomic<bool> is_parameter = false;
   // Of a foreign one. If its memory is another by now, it was exchanged out of our sight.
   const void* address = nullptr;
-  // Of a foreign one: its place in memory is not used again while this is held.
-  std::optional<c10::weak_intrusive_ptr<c10::StorageImpl>> foreign;
 
   // All records of a session with memory of the pool.
   StorageRecord* previous = nullptr;
@@ -82,16 +86,18 @@ struct Memory {
   StorageRecord* record = nullptr;  // if the memory is ours
 };
 Memory memory_of(c10::StorageImpl& impl);
-// The storage itself; by the time that it is asked for, it may be dead.
-c10::weak_intrusive_ptr<c10::StorageImpl> storage_of(const StorageRecord& record);
 
 // The contents are at this address from now on.
 void give_memory(StorageRecord& record, void* data) noexcept;
 // The storage has no memory. Whoever asks for its address now gets an exception, never a null pointer.
 void take_memory(StorageRecord& record) noexcept;
-// The storage is PyTorch's own again, and its record of no more use.
-void leave_with(StorageRecord& record, c10::DataPtr data) noexcept;
+// The storage is PyTorch's own again, and its record of no more use. False if it has gone away from it already: then the
+// memory is the caller's still.
+bool leave_with(StorageRecord& record, c10::DataPtr& data) noexcept;
 
+// Its storage, by the time that it is asked for maybe dead, and the record as if an operator used it: until let_go. None,
+// and nothing done, if the storage has gone away from it.
+std::optional<c10::weak_intrusive_ptr<c10::StorageImpl>> use(StorageRecord& record) noexcept;
 // An operator is done with it. True if the storage is gone as well: then it is the caller's to release.
 bool let_go(StorageRecord& record) noexcept;
 // The storage is gone. True if no operator runs with it: then it is the caller's to release.

@@ -26,6 +26,18 @@ def one_thread():
     torch.set_num_threads(before)
 
 
+@pytest.fixture
+def deterministic():
+    """Bit for bit the same every time, on the device that is tried."""
+    import torch
+
+    torch.use_deterministic_algorithms(True)
+    torch.set_default_device(os.environ["COOP_DEVICE"])
+    yield
+    torch.set_default_device(None)
+    torch.use_deterministic_algorithms(False)
+
+
 @pytest.fixture(scope="module")
 def little_to_compile():
     """torch.compile without what differs between machines: no trial of what the processor can do,

@@ -35,17 +35,8 @@ SLICE = (
 SHARES = (0.8, 0.6, 0.5, 0.4)
 
 every_program = pytest.mark.parametrize("name", SLICE if SCALE == "slice" else PROGRAMS)
-pytestmark = pytest.mark.usefixtures("little_to_compile")
+pytestmark = pytest.mark.usefixtures("little_to_compile", "deterministic")
 every_seed = pytest.mark.parametrize("seed", SEEDS, ids=[f"seed{it}" for it in SEEDS])
-
-
-@pytest.fixture(autouse=True)
-def deterministic():
-    torch.use_deterministic_algorithms(True)
-    torch.set_default_device(os.environ["COOP_DEVICE"])
-    yield
-    torch.set_default_device(None)
-    torch.use_deterministic_algorithms(False)
 
 
 @cache
