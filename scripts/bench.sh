@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Builds and runs the micro-benchmarks, what the PyTorch plugin costs, and trainings in less memory, and prints
-# their tables.
+# Builds and runs the micro-benchmarks, what the PyTorch plugin costs, trainings in less memory, and what `coop plan`
+# says of those, and prints their tables.
 #
 #   scripts/bench.sh [--smoke] [--json FILE]
 #
 #   --smoke       every benchmark for a moment only: shows that they run, measures nothing
-#   --json FILE   also write the tables there: the others in plugin_cost.json and training.json beside it
+#   --json FILE   also write the tables there: the others in plugin_cost.json, training.json and plan.json beside it
 source "$(dirname "$0")/common.sh"
 
 preset=bench  # without checks
@@ -13,6 +13,7 @@ run_args=()
 report_args=()
 plugin_args=()
 training_args=()
+plan_args=()
 while (($#)); do
   case $1 in
     --smoke)
@@ -20,11 +21,13 @@ while (($#)); do
       run_args+=(--benchmark_min_time=0.001)
       plugin_args+=(--smoke)
       training_args+=(--smoke)
+      plan_args+=(--smoke)
       ;;
     --json)
       report_args+=(--json "${2:?--json needs a file}")
       plugin_args+=(--json "$(dirname "$2")/plugin_cost.json")
       training_args+=(--json "$(dirname "$2")/training.json")
+      plan_args+=(--json "$(dirname "$2")/plan.json")
       shift
       ;;
     *) die "unknown argument $1; usage: scripts/bench.sh [--smoke] [--json FILE]" ;;
@@ -39,8 +42,10 @@ raw=build/bench/micro.json
   --benchmark_out="$raw" --benchmark_out_format=json
 .venv/bin/python bench/report.py "$raw" "${report_args[@]}" | tee build/bench/table.txt
 
-scripts/build.sh release --target coop-plugin
+scripts/build.sh release --target coop-plugin coop-sim
 PYTHONPATH=python .venv/bin/python bench/plugin_cost.py "${plugin_args[@]}" |
   tee -a build/bench/table.txt
 PYTHONPATH=python .venv/bin/python bench/training.py "${training_args[@]}" |
+  tee -a build/bench/table.txt
+PYTHONPATH=python .venv/bin/python bench/plan_accuracy.py "${plan_args[@]}" |
   tee -a build/bench/table.txt

@@ -10,7 +10,7 @@ from importlib import import_module
 import coop
 from coop.cli.parser import fail
 
-COMMANDS = ("run", "doctor", "sim")
+COMMANDS = ("run", "plan", "doctor", "sim")
 
 HELP = """\
 usage: coop <command> [<argument>...]
@@ -19,6 +19,7 @@ A memory budget for PyTorch programs. What does not fit is dropped and computed
 again when it is needed; the result stays the same, bit for bit.
 
   run      run a program inside a budget, unchanged
+  plan     what every budget would cost a program, from a few of its steps
   doctor   what there is here, whether coop works with it, and what to do if not
   sim      the simulator: what other budgets would cost a recorded program
 

@@ -15,6 +15,15 @@ def fail(who: str, why: object) -> NoReturn:
     sys.exit(USAGE_ERROR)
 
 
+def say(text: str) -> None:
+    """On stderr, at once, so that the lines of several processes do not mix."""
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except (AttributeError, OSError, ValueError):
+        pass  # there is nobody to read it
+
+
 def one_line(why: object) -> str:
     """Of an error's text what comes first; our own begin with our name."""
     return str(why).strip().partition("\n")[0].removeprefix("coop: ")

@@ -1,4 +1,5 @@
-"""The program's side of `coop run`: its budget begins when it imports torch, and ends with it.
+"""The program's side of `coop run` and `coop plan`: its budget begins when it imports torch, and
+ends with it.
 
 Not before, because programs set variables for PyTorch (OMP_NUM_THREADS, CUDA_VISIBLE_DEVICES) and
 then import it. Nothing ends the budget: what is evicted when the program is over stays so.
@@ -14,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from coop._text import as_bytes, as_time
-from coop.cli.parser import fail
+from coop.cli.parser import fail, say
 from coop.cli.settings import Settings
 
 
@@ -22,7 +23,7 @@ def prepare() -> None:
     settings = Settings.taken_from(os.environ)
     if settings is None:
         return
-    atexit.register(_complain_if_missed, os.getpid())
+    atexit.register(_complain_if_missed, settings.command, os.getpid())
     if "torch" in sys.modules:  # by a .pth file
         _begin(settings)
     else:
@@ -58,9 +59,9 @@ def _when_imported(name: str, then: Callable[[], None]) -> None:
     sys.meta_path.insert(0, Finder)
 
 
-def _complain_if_missed(process: int) -> None:
+def _complain_if_missed(command: str, process: int) -> None:
     if os.getpid() == process and "torch" in sys.modules and not _has_begun:
-        _say("coop: torch was imported, and coop run did not see it: there was no budget\n")
+        say(f"coop: torch was imported, and {command} did not see it: there was no budget\n")
 
 
 _has_begun = False
@@ -79,16 +80,17 @@ def _begin(settings: Settings) -> None:
         budget = _budget.budget(size, device=device, policy=settings.policy)
         _budget.put_around_the_program(budget)
         if settings.trace is not None:
-            tracing.begin(_for_this_rank(Path(settings.trace)))
+            path = _for_this_rank(Path(settings.trace))
+            recording = tracing.Recording(path, settings, budget.bytes)
     except (ValueError, RuntimeError, OSError) as error:
-        fail("coop run", error)
+        fail(settings.command, error)
     if not settings.is_quiet:
         # Once now: an import at the end would run code by exec(), at which Python forgets that it
         # was Ctrl-C that ended the program.
         stats()
         atexit.register(_report, budget.device.type, time.perf_counter_ns(), os.getpid())
     if settings.trace is not None:
-        atexit.register(tracing.end)
+        atexit.register(recording.end)
 
 
 def _rank() -> str:
@@ -118,13 +120,4 @@ def _report(device: str, started: int, process: int) -> None:
         f"{counted.recomputing_ns / took:.1%}",
     }
     who = f"coop[{_rank()}]" if _rank() else "coop"
-    # At once, so that the lines of several processes do not mix.
-    _say("".join(f"{who}: {name:<11}{value}\n" for name, value in rows.items()))
-
-
-def _say(text: str) -> None:
-    try:
-        sys.stderr.write(text)
-        sys.stderr.flush()
-    except (AttributeError, OSError, ValueError):
-        pass  # there is nobody to read it
+    say("".join(f"{who}: {name:<11}{value}\n" for name, value in rows.items()))

@@ -1,10 +1,10 @@
-"""What `coop run` tells the Python that runs the program.
+"""What `coop run` and `coop plan` tell the Python that runs the program.
 
-It replaces itself with an ordinary `python train.py`: arguments, `__main__`, tracebacks, signals
-and exit code are Python's own, because nothing of ours is around the program. What is ours comes in
-by a folder in PYTHONPATH, whose `sitecustomize` Python imports when it starts. That one takes the
-folder and these settings out of the environment again: the program finds it as it would be, and
-what it starts in turn is plain.
+That is an ordinary `python train.py`: arguments, `__main__`, tracebacks, signals and exit code are
+Python's own, because nothing of ours is around the program. What is ours comes in by a folder in
+PYTHONPATH, whose `sitecustomize` Python imports when it starts. That one takes the folder and these
+settings out of the environment again: the program finds it as it would be, and what it starts in
+turn is plain.
 """
 
 from __future__ import annotations
@@ -21,13 +21,22 @@ _VARIABLE = "COOP_RUN"
 _PATH = "PYTHONPATH"
 
 
+def notes_beside(trace: Path) -> Path:
+    """What `coop plan` must know of a recording, and is not in it."""
+    return trace.with_name(f"{trace.name}.json")
+
+
 @dataclass(frozen=True)
 class Settings:
+    command: str
+    """Who says it: "coop run"."""
     budget: str | None
     """None: what is free, less a margin."""
     device: str | None
     policy: str
     trace: str | None
+    steps: int | None
+    """After these the program is to end. None: when it is over by itself."""
     is_quiet: bool
     is_for_workers: bool
     """Not the program itself but the processes that it launches, as torchrun does."""

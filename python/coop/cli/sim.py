@@ -12,14 +12,19 @@ from coop.cli.parser import fail
 
 
 def main(arguments: Sequence[str]) -> NoReturn:
-    path = simulator_path()
-    if not Path(path).exists():
-        fail(
-            "coop sim",
-            "coop was installed without its simulator, which needs (by their Debian names) "
-            "libcli11-dev, libsimdjson-dev and zlib1g-dev: install those, then coop again",
-        )
+    path = path_of_simulator("coop sim")
     try:
         os.execv(path, [path, *arguments])
     except OSError as error:
         fail("coop sim", f"{path} cannot be run: {error.strerror}")
+
+
+def path_of_simulator(who: str) -> str:
+    path = simulator_path()
+    if not Path(path).exists():
+        fail(
+            who,
+            "coop was installed without its simulator, which needs (by their Debian names) "
+            "libcli11-dev, libsimdjson-dev and zlib1g-dev: install those, then coop again",
+        )
+    return path

@@ -12,6 +12,7 @@ from coop.cli import COMMANDS, support
 HELP = {
     "coop": ["--help"],
     "coop run": ["run", "--help"],
+    "coop plan": ["plan", "--help"],
     "coop doctor": ["doctor", "--help"],
 }
 
@@ -37,7 +38,7 @@ def test_help_names_every_command(tmp_path):
     [
         ("rnu", "there is no command 'rnu'; did you mean run?"),
         ("train.py", "did you mean coop run train.py?"),
-        ("--budget", "there are run, doctor, sim"),
+        ("--budget", "there are run, plan, doctor, sim"),
     ],
 )
 def test_unknown_commands(tmp_path, word, says):

@@ -11,7 +11,8 @@ from command_line import COOP, ROOT, run
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: make setup")
 
 from coop import _plugin  # noqa: E402
-from coop.cli.run import _EXPERIMENTS, POLICIES, _interpreter_options  # noqa: E402
+from coop.cli.launch import _interpreter_options  # noqa: E402
+from coop.cli.run import _EXPERIMENTS, POLICIES  # noqa: E402
 
 TRAINS = """
 import sys, warnings

@@ -1,0 +1,108 @@
+"""What every budget would cost a recorded program, as the simulator has it."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path
+
+_GRID = 20  # shares of the peak are tried in twentieths
+_LEAST_POOL = 512  # bytes
+
+
+@dataclass(frozen=True)
+class Row:
+    budget_bytes: int
+    ratio: float
+    """Of the peak."""
+    overhead: float | None
+    """Of a later step, against the same without a budget. None: it does not fit."""
+    recomputed_calls: int | None
+    """In that step."""
+
+    @property
+    def fits(self) -> bool:
+        return self.overhead is not None
+
+
+@dataclass(frozen=True)
+class Costs:
+    peak_bytes: int
+    step_ns: float
+    """The last step, without a budget: all its operators."""
+    rows: list[Row]
+    """The largest budget first."""
+
+    @property
+    def possible(self) -> list[Row]:
+        """Down to the first that does not fit. A smaller one may do so by luck."""
+        return list(takewhile(lambda row: row.fits, self.rows))
+
+    @property
+    def smallest(self) -> Row | None:
+        return self.possible[-1] if self.possible else None
+
+    @property
+    def knee(self) -> Row | None:
+        """Where the overhead lies farthest below the straight line from the first to the last.
+        None: nowhere below."""
+        if len(self.possible) < 3:
+            return None
+        first, last = self.possible[0], self.possible[-1]
+        slope = (last.overhead - first.overhead) / (first.ratio - last.ratio)
+
+        def below(row: Row) -> float:
+            return first.overhead + slope * (first.ratio - row.ratio) - row.overhead
+
+        best = max(self.possible[1:-1], key=below)
+        return best if below(best) > 0 else None
+
+
+@dataclass(frozen=True)
+class Simulator:
+    path: str
+    trace: Path
+    steps: int
+    """Of the trace. What comes after them is not looked at."""
+
+    def costs(self, ratios: Sequence[float] | None, picture: Path | None) -> Costs | None:
+        """None: nothing was found that it fits into."""
+        smallest = self._run("run", "--policy", "coop", "--budget", str(_LEAST_POOL))
+        found, peak = smallest.get("smallest_budget_bytes", _LEAST_POOL), smallest["peak_bytes"]
+        if found is None:
+            return None
+        least = self._ratio_of(found, peak)
+        shares = ratios or [i / _GRID for i in range(_GRID, 0, -1) if i / _GRID > least]
+        tried = sorted({*shares, least}, reverse=True)
+        plot = ["--plot", str(picture)] if picture else []
+        words = ["--policies", "coop", "--ratios", ",".join(map(str, tried)), *plot]
+        results = self._run("sweep", *words)["results"]
+        fields = ("budget_bytes", "ratio", "overhead", "recomputed_calls")
+        rows = [Row(*(it[field] for field in fields)) for it in results]
+        step_ns = max(it["base_ns"] or 0 for it in results)
+        return Costs(peak, step_ns, rows)
+
+    def _ratio_of(self, budget: int, peak: int) -> float:
+        """One that can be read, a little above, if it fits there as well; else to the byte."""
+        readable = math.ceil(1000 * budget / peak) / 1000
+        tried = self._run("run", "--policy", "coop", "--ratio", str(readable))
+        if tried["status"] == "ok":
+            return readable
+        return (budget + 0.5) / peak  # a ratio gives whole bytes, rounded down
+
+    def _run(self, command: str, *words: str) -> dict:
+        """Progress and complaints are the simulator's own, on stderr."""
+        options = ["--steps", str(self.steps), "--json"]
+        done = subprocess.run(
+            [self.path, command, str(self.trace), *words, *options],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        if done.returncode != 0:
+            sys.exit(done.returncode)
+        return json.loads(done.stdout)

@@ -1,0 +1,174 @@
+"""`coop plan`: a few steps of a program are recorded; what every budget would cost is simulated."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from argparse import ArgumentTypeError, Namespace
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from coop.cli import launch
+from coop.cli.advice import FEWEST_STEPS, STEADY, Plan, Recorded
+from coop.cli.budgets import Simulator
+from coop.cli.launch import Program
+from coop.cli.parser import USAGE_ERROR, Parser, say
+from coop.cli.settings import Settings, notes_beside
+from coop.cli.sim import path_of_simulator
+
+NOTHING_RECORDED = 1
+INTERRUPTED = 128 + signal.SIGINT
+
+EXAMPLES = """\
+The program runs as with coop run, and is ended after so many steps as by
+sys.exit(). What they would cost inside smaller budgets is then simulated.
+
+  coop plan train.py --epochs 3
+  coop plan --budget 8GiB --picture plan.svg -m package.train
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    program = launch.program_of(parser, options)
+    _check(parser, options)
+    launch.check(parser, options, program)
+    simulator = path_of_simulator(parser.prog)
+    try:
+        with tempfile.TemporaryDirectory(prefix="coop-plan-") as folder:
+            trace = Path(folder) / _name_of_trace(options, program)
+            code = _run(program, options, trace)
+            recorded = _look_for(trace)
+            if recorded is None:
+                return _say_that_it_is_too_little(code)
+            if code != 0:
+                say(f"coop plan: the program ended {_how(code)}; the plan is of what came before\n")
+            if options.trace is not None:
+                shutil.copyfile(recorded.trace, options.trace)
+                recorded = replace(recorded, trace=options.trace)
+            say("coop plan: trying budgets\n")
+            costs = Simulator(simulator, recorded.trace, recorded.trace_steps).costs(
+                options.ratios, options.picture
+            )
+    except KeyboardInterrupt:
+        say("coop plan: interrupted\n")
+        return INTERRUPTED
+    plan = Plan(program, options.device, recorded, costs)
+    print(json.dumps(plan.as_dict(), indent=2) if options.json else plan.as_text())
+    return 0
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        "plan",
+        usage="coop plan [<option>...] {<program> | -m <module>} [<argument>...]",
+        description="Run a few steps of a PyTorch program, and say what every budget would cost.",
+        epilog=EXAMPLES,
+    )
+    add = parser.add_argument
+    add("--steps", metavar="N", type=int, default=STEADY, help="how many (%(default)s)")
+    launch.add_budget(parser)
+    add("--ratios", metavar="A,B", type=_ratios, help="try these shares of the peak, such as .8,.6")
+    add("--picture", metavar="FILE", type=Path, help="draw it as .svg, .html or .png")
+    add("--trace", metavar="FILE", type=Path, help="keep the recording, for coop sim; .gz: gzipped")
+    add("--json", action="store_true", help="for programs; what the program prints is on stderr")
+    launch.add_program(parser)
+    return parser
+
+
+def _ratios(text: str) -> list[float]:
+    try:
+        ratios = [float(word) for word in text.split(",")]
+    except ValueError:
+        ratios = []
+    if not ratios or not all(0 < ratio <= 1 for ratio in ratios):
+        raise ArgumentTypeError(f"{text!r} is not shares of the peak, such as .8,.6")
+    return ratios
+
+
+def _check(parser: Parser, options: Namespace) -> None:
+    if not FEWEST_STEPS <= options.steps <= 1000:
+        parser.error(f"--steps {options.steps}: it takes {FEWEST_STEPS} to 1000")
+    if options.picture is not None:
+        _check_picture(parser, options.picture)
+    for name in ("picture", "trace"):
+        path = getattr(options, name)
+        if path is not None:
+            launch.check_writable(parser, f"--{name}", path)
+    if "LOCAL_RANK" in os.environ:
+        parser.error("it is one plan for all processes: coop plan torchrun ...")
+
+
+def _check_picture(parser: Parser, path: Path) -> None:
+    """The simulator would say so, too, when the program has run."""
+    if path.suffix not in (".svg", ".html", ".png"):
+        parser.error(f"--picture {path}: pictures are .svg, .html or .png")
+    if path.suffix == ".png" and shutil.which("rsvg-convert") is None:
+        parser.error(f"--picture {path}: .png needs rsvg-convert (Debian: librsvg2-bin)")
+
+
+def _name_of_trace(options: Namespace, program: Program) -> str:
+    """Pictures have it as their title."""
+    if options.trace is not None:
+        return options.trace.name
+    return f"{Path(program.words[0]).stem}.coop"
+
+
+def _run(program: Program, options: Namespace, trace: Path) -> int:
+    """Its exit code, as shells say it."""
+    settings = Settings(
+        command="coop plan",
+        budget=options.budget,
+        device=options.device,
+        policy="coop",
+        trace=str(trace),
+        steps=options.steps,
+        is_quiet=True,
+        is_for_workers=program.is_launcher,
+    )
+    environment = dict(os.environ)
+    settings.put_into(environment)
+    sys.stdout.flush()
+    # For programs there is to be nothing else on stdout.
+    out = sys.stderr if options.json else None
+    process = subprocess.Popen(program.command, env=environment, stdout=out)
+    signal.signal(signal.SIGTERM, lambda number, _: process.send_signal(number))
+    while True:
+        try:
+            code = process.wait()
+            break
+        except KeyboardInterrupt:
+            pass  # the program has heard it, too
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    return code if code >= 0 else 128 - code
+
+
+def _look_for(trace: Path) -> Recorded | None:
+    """Of several processes it is the first one's."""
+    for path in (trace, trace.with_name(f"rank0-{trace.name}")):
+        if notes_beside(path).exists():
+            recorded = Recorded(path, **json.loads(notes_beside(path).read_text()))
+            return recorded if recorded.trace_steps > 0 else None
+    return None
+
+
+def _how(code: int) -> str:
+    return f"by signal {code - 128}" if code > 128 else f"with exit code {code}"
+
+
+def _say_that_it_is_too_little(code: int) -> int:
+    if code == USAGE_ERROR:
+        return code  # and why was said: by us, or by the program
+    how = f" {_how(code)}" if code != 0 else ""
+    say(
+        f"coop plan: error: the program ended{how} before it had made {FEWEST_STEPS} steps, which "
+        "end with an optimizer's step()\n"
+    )
+    return code or NOTHING_RECORDED
