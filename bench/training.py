@@ -6,8 +6,9 @@ usage: training.py [--device cpu|cuda] [--networks a,b] [--budgets .6,.5] [--pol
 A budget is a share of what the network holds at most when nothing binds. All run in one process and
 take turns with plain steps, which the times are compared with: "step 1" is the first, in which
 nothing is known; of the second half of the steps it is the middle one's time. "recomputed" is what
-was run again in those, on average, against the time of a plain step; on a GPU "host" is how long
-the program took for a step before it waited for the GPU.
+was run again in those, on average, against the time of a plain step; "searches" are those in such a
+step, with the time that one takes; "fragmentation" is the free share of the pool when they were
+served. On a GPU "host" is how long the program took for a step before it waited for the GPU.
 coop-online is coop without its forecast of the next step; "checkpoint" is plain PyTorch with
 torch.utils.checkpoint around every layer. Where algorithms are deterministic (always on the CPU),
 losses and parameters must be plain PyTorch's, bit for bit, or it ends with an error.
@@ -33,6 +34,8 @@ from networks import NETWORKS, SMALL
 
 ROOT = Path(__file__).resolve().parents[1]
 WITHOUT_END = "90%"
+INNER = ("plans", "planned_calls", "searches", "search_ns", "moved_bytes", "replays")
+INNER += ("replay_ns", "base_ns")
 
 
 @dataclass(frozen=True)
@@ -113,11 +116,11 @@ def must_be_equal(one, other, what):
         sys.exit(f"{what}: losses or parameters are not plain PyTorch's")
 
 
-def run_inside(network, machine, steps, budget, policy):
+def run_inside(network, machine, steps, budget, policy, **more):
     """The training, and the counters after each step."""
     machine.forget()
     counters = []
-    with coop.budget(budget, policy=policy, device=machine.device):
+    with coop.budget(budget, policy=policy, device=machine.device, **more):
         training = Training(network, machine)
         for _ in range(steps):
             training.step()
@@ -126,12 +129,12 @@ def run_inside(network, machine, steps, budget, policy):
 
 
 def later(rounds):
-    """The middle of all steps but the first two of each round."""
-    return statistics.median([it for times in rounds for it in times[min(2, len(times) - 1) :]])
+    """The middle of the second halves."""
+    return statistics.median([it for times in rounds for it in times[len(times) // 2 :]])
 
 
 def plain_step(network, machine):
-    """The time of one, the middle of a few after the first two."""
+    """The time of one, the middle of a few after the first three."""
     machine.forget()
     return later([Training(network, machine).steps(6).times])
 
@@ -160,10 +163,10 @@ def not_binding(network, machine, options, what):
     return plain, row
 
 
-def binding(network, machine, options, plain, nbytes, policy):
+def binding(network, machine, options, plain, nbytes, policy, **more):
     base = plain_step(network, machine)
     try:
-        training, counters = run_inside(network, machine, options.steps, nbytes, policy)
+        training, counters = run_inside(network, machine, options.steps, nbytes, policy, **more)
     except torch.OutOfMemoryError as error:
         return {"error": str(error).splitlines()[0]}
     must_be_equal(training, plain, f"{nbytes} bytes by {policy}")
@@ -175,8 +178,11 @@ def binding(network, machine, options, plain, nbytes, policy):
     recomputed = (after.shown.recomputing_ns - before.shown.recomputing_ns) / count
     inner = {
         name: [now.inner[name] - earlier.inner[name] for earlier, now in pairwise(counters)]
-        for name in ("plans", "planned_calls", "searches", "search_ns", "moved_bytes", "replays")
+        for name in INNER
     }
+    searches = after.inner["searches"] - before.inner["searches"]
+    search_ns = after.inner["search_ns"] - before.inner["search_ns"]
+    free_shares = [it.shown.fragmentation * it.inner["searches"] for it in (before, after)]
     return {
         "plain": base,
         "first": times[0] / plain.times[0] - 1,
@@ -184,7 +190,9 @@ def binding(network, machine, options, plain, nbytes, policy):
         "host": statistics.median(host[late:]),
         "recomputed": recomputed / (1e9 * base),
         "evictions": (after.shown.evictions - before.shown.evictions) // count,
-        "fragmentation": after.shown.fragmentation,
+        "searches": searches / count,
+        "search_us": search_ns / 1e3 / max(searches, 1),
+        "fragmentation": (free_shares[1] - free_shares[0]) / max(searches, 1),
         "times": times,
         "each step but the first": inner,
     }
@@ -231,7 +239,9 @@ def show(row):
         text += f"  host {1e3 * row['host']:6.1f} of {1e3 * row['plain']:6.1f} ms"
     if "recomputed" in row:
         text += f"  recomputed {row['recomputed']:6.1%}  evictions {row['evictions']:5}"
-        text += f"  fragmentation {row['fragmentation']:.1%}"
+        text += f"  searches {row['searches']:4.0f}"
+        if row["searches"]:
+            text += f" of {row['search_us']:.0f} us  fragmentation {row['fragmentation']:.1%}"
     print(text, flush=True)
 
 
