@@ -135,5 +135,11 @@ def test_models(model, mode, is_autocast):
                 functional.mse_loss(y.float(), torch.zeros_like(y, dtype=torch.float)).backward()
         return y, *(p.grad for p in layer.parameters() if p.grad is not None)
 
-    plain, audited = outputs(torch.enable_grad()), outputs(audit())
+    try:
+        plain = outputs(torch.enable_grad())
+    except RuntimeError as error:
+        if not is_autocast:
+            raise
+        pytest.skip(f"PyTorch has no bfloat16 for it on this processor: {error}")
+    audited = outputs(audit())
     assert all(torch.equal(a, b) for a, b in zip(plain, audited, strict=True))
