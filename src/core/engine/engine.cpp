@@ -111,7 +111,7 @@ RunningCall Engine::begin(Entry& entry, std::span<const StorageId> reads,
   for (std::uint32_t i = 0; i < writes.size(); ++i) begin_write(call.writes[i], i, call);
   targets_ = std::move(targets);
   if (forecast_) forecast_->resume_places();
-  allocated_ = most_allocated_ = 0;
+  call_memory_.begin();
   return call;
 }
 

@@ -31,6 +31,7 @@
 #include <vector>
 
 #include "core/cost/density_split.hpp"
+#include "core/engine/call_memory.hpp"
 #include "core/engine/evicting_pool.hpp"
 #include "core/engine/loss.hpp"
 #include "core/engine/observer.hpp"
@@ -343,8 +344,7 @@ class Engine final : private BlockOwner, private GraphListener {
   std::vector<ValueId> bound_;    // by version of the plan, in this round
   std::uint32_t bound_round_ = 0;
   bool has_moved_for_plan_ = false;
-  Bytes allocated_ = 0;  // since the last Call began, and not freed
-  Bytes most_allocated_ = 0;
+  CallMemory call_memory_;  // of the Call that began last, while there is a forecast
 
   mutable std::mutex mutex_;
   std::condition_variable replay_ended_;

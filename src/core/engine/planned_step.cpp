@@ -71,18 +71,19 @@ void Engine::tell_forecast_of_end(const RunningCall& call, const CallResult& res
     const Value& before = graph_.values()[write.before];
     uses_.push_back(use_of(graph_.storages()[write.storage], before, write.reads_old));
   }
-  Bytes made_bytes = 0;
-  for (const StorageId id : made) {
-    uses_.push_back(use_of(id));
-    made_bytes += uses_.back().bytes;
+  for (const StorageId id : made) uses_.push_back(use_of(id));
+  for (std::uint32_t i = 0; i < result.outputs.size(); ++i) {
+    call_memory_.note_output(result.outputs[i].block, i);
   }
+  const Bytes workspace = call_memory_.lay_out();
   const std::span<const StorageUse> uses(uses_);
   const auto step_call =
       forecast_->call_ends({.reads = uses.first(reads),
                             .writes = uses.subspan(reads, call.writes.size()),
                             .makes = uses.subspan(reads + call.writes.size()),
                             .cost = result.cost,
-                            .workspace = most_allocated_ - std::min(most_allocated_, made_bytes),
+                            .workspace = workspace,
+                            .pieces = call_memory_.pieces(),
                             .is_replayable = static_cast<bool>(recorded),
                             .recomputed = stats_.replay_ns + evicting_.stats().moving_ns});
   if (step_call) ++stats_.planned_calls;

@@ -70,8 +70,8 @@ Allocation Engine::allocate_memory(Bytes bytes, double cost) {
   const BlockId block = take(bytes, cost);
   told.is_done(block);
   if (forecast_) {
-    allocated_ += pool_.info(block).bytes;
-    most_allocated_ = std::max(most_allocated_, allocated_);
+    const BlockInfo info = pool_.info(block);
+    call_memory_.allocate(block, info.bytes, info.is_small);
   }
   return {.block = block,
           .address = pool_.address(block),
@@ -83,7 +83,7 @@ Allocation Engine::allocate_memory(Bytes bytes, double cost) {
 void Engine::free(BlockId block) noexcept {
   const Entry entry(*this);
   Told(*this, {.kind = Kind::kFree, .block = block}).is_done();
-  if (forecast_) allocated_ -= std::min(allocated_, pool_.info(block).bytes);
+  if (forecast_) call_memory_.free(block);
   give_back(block);
 }
 

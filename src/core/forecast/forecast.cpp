@@ -72,7 +72,7 @@ std::optional<std::uint32_t> Forecast::call_ends(const EndedCall& call) noexcept
   if (is_following_) logged.place = now_;
   try {
     const std::uint64_t mark = mark_of(call, logged.hash);
-    log_.call_ends(logged, call.reads, call.writes, call.makes);
+    log_.call_ends(logged, call.reads, call.writes, call.makes, call.pieces);
     repetition_.add(log_.calls(), mark);
   } catch (...) {
     stop();

@@ -56,6 +56,7 @@ class Forecast {
     std::span<const StorageUse> makes;
     double cost = 0;
     Bytes workspace = 0;
+    std::span<const StepRecord::Piece> pieces;
     bool is_replayable = false;
     double recomputed = 0;  // nanoseconds that went into running Calls again, so far
   };

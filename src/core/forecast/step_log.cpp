@@ -53,13 +53,16 @@ void StepLog::storage_goes(const StorageUse& storage) {
 }
 
 void StepLog::call_ends(LoggedCall call, std::span<const StorageUse> reads,
-                        std::span<const StorageUse> writes, std::span<const StorageUse> makes) {
+                        std::span<const StorageUse> writes, std::span<const StorageUse> makes,
+                        std::span<const StepRecord::Piece> pieces) {
   reads_.insert(reads_.end(), reads.begin(), reads.end());
   writes_.insert(writes_.end(), writes.begin(), writes.end());
   makes_.insert(makes_.end(), makes.begin(), makes.end());
+  pieces_.insert(pieces_.end(), pieces.begin(), pieces.end());
   call.reads_end = first_read_ + reads_.size();
   call.writes_end = first_write_ + writes_.size();
   call.makes_end = first_made_ + makes_.size();
+  call.pieces_end = first_piece_ + pieces_.size();
   call.least_at = least_at_;
   call.least_bytes = least_;
   calls_.push_back(call);
@@ -94,6 +97,7 @@ void StepLog::forget_oldest() {
   drop(reads_, first_read_, oldest.reads_end);
   drop(writes_, first_write_, oldest.writes_end);
   drop(makes_, first_made_, oldest.makes_end);
+  drop(pieces_, first_piece_, oldest.pieces_end);
   calls_.pop_front();
   ++first_call_;
   while (events_.front().kind != StepRecord::Kind::kCall) {
@@ -138,13 +142,17 @@ StepRecord StepLog::record(std::uint64_t from, std::uint64_t until,
                  use.is_source_forever || (use.is_source && logged.is_replayable);
              record.makes.push_back(writer.add(use, is_source));
            });
+      each(pieces_, first_piece_, before == nullptr ? first_piece_ : before->pieces_end,
+           logged.pieces_end,
+           [&](const StepRecord::Piece& piece) { record.pieces.push_back(piece); });
       writer.add_event(event.kind, record.calls.size());
       record.calls.push_back({.cost = logged.cost,
                               .workspace = logged.workspace,
                               .is_replayable = logged.is_replayable,
                               .reads_end = static_cast<std::uint32_t>(record.reads.size()),
                               .writes_end = static_cast<std::uint32_t>(record.writes.size()),
-                              .makes_end = static_cast<std::uint32_t>(record.makes.size())});
+                              .makes_end = static_cast<std::uint32_t>(record.makes.size()),
+                              .pieces_end = static_cast<std::uint32_t>(record.pieces.size())});
       ++number;
     }
   }

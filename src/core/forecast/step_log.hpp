@@ -44,6 +44,7 @@ struct LoggedCall {
   std::uint64_t reads_end = 0;
   std::uint64_t writes_end = 0;
   std::uint64_t makes_end = 0;
+  std::uint64_t pieces_end = 0;
 };
 
 class StepLog {
@@ -56,7 +57,8 @@ class StepLog {
   void lineage_ends(const StorageUse& storage);
   void storage_goes(const StorageUse& storage);
   void call_ends(LoggedCall call, std::span<const StorageUse> reads,
-                 std::span<const StorageUse> writes, std::span<const StorageUse> makes);
+                 std::span<const StorageUse> writes, std::span<const StorageUse> makes,
+                 std::span<const StepRecord::Piece> pieces = {});
 
   // Calls so far, with those before the log; the first of all has number 1.
   [[nodiscard]] std::uint64_t calls() const { return first_call_ + calls_.size() - 1; }
@@ -100,12 +102,14 @@ class StepLog {
   std::deque<StorageUse> reads_;
   std::deque<StorageUse> writes_;
   std::deque<StorageUse> makes_;
+  std::deque<StepRecord::Piece> pieces_;
   // Numbers of the first that are kept.
   std::uint64_t first_event_ = 0;
   std::uint64_t first_call_;
   std::uint64_t first_read_ = 0;
   std::uint64_t first_write_ = 0;
   std::uint64_t first_made_ = 0;
+  std::uint64_t first_piece_ = 0;
   std::int64_t live_ = 0;
   std::int64_t least_ = 0;
   std::uint64_t least_at_ = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <span>
 #include <tuple>
 #include <vector>
 
@@ -198,15 +199,49 @@ class Planner {
     std::sort(order.begin(), order.end(),
               [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
     plan.allocations.resize(facts_.calls + 1);
-    for (const std::uint32_t i : order) {
-      const PlannedBlock& block = block_of(i);
-      std::vector<StepPlan::Allocations>& at = plan.allocations[block.call];
-      if (at.empty() || at.back().by != block.by) at.push_back({block.by, {}});
-      const Bytes bytes = block.version == StepFacts::kNone
-                              ? step_.calls[block.by].workspace
-                              : step_.storages[facts_.versions[block.version].storage].bytes;
-      at.back().places.push_back({bytes, layout.offsets[i]});
+    std::vector<Block> blocks;  // of one run of a call
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const PlannedBlock& block = block_of(order[i]);
+      blocks.push_back({block.version, bytes_of(block), layout.offsets[order[i]]});
+      const PlannedBlock* next = i + 1 < order.size() ? &block_of(order[i + 1]) : nullptr;
+      if (next != nullptr && next->call == block.call && next->by == block.by) continue;
+      plan.allocations[block.call].push_back({block.by, places_of(block.by, blocks)});
+      blocks.clear();
     }
+  }
+
+  struct Block {
+    StepFacts::Version version = 0;  // none: the workspace
+    Bytes bytes = 0;
+    Bytes offset = 0;
+  };
+  [[nodiscard]] Bytes bytes_of(const PlannedBlock& block) const {
+    return block.version == StepFacts::kNone
+               ? step_.calls[block.by].workspace
+               : step_.storages[facts_.versions[block.version].storage].bytes;
+  }
+
+  // In the order in which they are allocated, see Note [Memory within a call] in the engine.
+  [[nodiscard]] std::vector<StepPlan::Place> places_of(Call by,
+                                                       std::span<const Block> blocks) const {
+    std::vector<StepPlan::Place> places;
+    const bool has_pieces = by != StepFacts::kNone && !step_.pieces_of(by).empty();
+    const StepFacts::Version first_made =
+        has_pieces ? facts_.first_version[by] + static_cast<Call>(step_.writes_of(by).size())
+                   : StepFacts::kNone;
+    for (const Block& block : blocks) {  // what is written has its memory before the call runs
+      if (!has_pieces || block.version < first_made) places.push_back({block.bytes, block.offset});
+    }
+    if (!has_pieces) return places;
+    for (const StepRecord::Piece& piece : step_.pieces_of(by)) {
+      const std::uint32_t within = piece.output != StepRecord::kNone ? piece.output : piece.within;
+      const StepFacts::Version version =
+          within == StepRecord::kNone ? StepFacts::kNone : first_made + within;
+      const auto found = std::find_if(blocks.begin(), blocks.end(),
+                                      [&](const Block& block) { return block.version == version; });
+      if (found != blocks.end()) places.push_back({piece.bytes, found->offset + piece.offset});
+    }
+    return places;
   }
 
   const StepRecord& step_;

@@ -42,7 +42,7 @@ class StepPlan {
   // In place of a call: what comes from outside before `call`, in the order in which it does.
   static constexpr std::uint32_t kOutside = 0xFFFFFFFF;
   // Where the large blocks lie that call `by` allocates, in the order in which it does: itself, or run again for
-  // the inputs of `call`. Outputs come first, then one for the workspace. None: anywhere.
+  // the inputs of `call`. None: anywhere.
   [[nodiscard]] std::span<const Place> places(std::size_t call, std::size_t by) const;
 
   // --- by call; the end of the step counts as one ---

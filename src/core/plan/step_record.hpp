@@ -26,14 +26,24 @@ struct StepRecord {
     std::uint32_t storage = 0;
     bool reads_old = true;  // false: all of it is overwritten, whatever it was
   };
+  static constexpr std::uint32_t kNone = 0xFFFFFFFF;
+  // Memory that a call takes while it runs: of something that it makes, or given back before the call ends, and then it
+  // lies in the workspace, or where something will be that the call makes later.
+  struct Piece {
+    Bytes bytes = 0;
+    std::uint32_t output = kNone;  // number among what it makes; none: given back
+    std::uint32_t within = kNone;  // likewise; none: the workspace
+    Bytes offset = 0;              // in there
+  };
   struct Call {
     double cost = 0;      // nanoseconds
-    Bytes workspace = 0;  // the most that it allocated beside its outputs
+    Bytes workspace = 0;  // beside its outputs
     bool is_replayable = true;
     // Where its part of the shared arrays ends; it begins where that of the call before it ends.
     std::uint32_t reads_end = 0;
     std::uint32_t writes_end = 0;
     std::uint32_t makes_end = 0;
+    std::uint32_t pieces_end = 0;
   };
   enum class Kind : std::uint8_t {
     kSource,  // a storage comes from outside
@@ -52,6 +62,8 @@ struct StepRecord {
   std::vector<std::uint32_t> reads;  // storages
   std::vector<Write> writes;
   std::vector<std::uint32_t> makes;  // storages
+  // The large ones in the order in which they are taken. None of a call: first what it makes, then the workspace.
+  std::vector<Piece> pieces;
 
   [[nodiscard]] std::span<const std::uint32_t> reads_of(std::size_t call) const {
     return part(reads, call == 0 ? 0 : calls[call - 1].reads_end, calls[call].reads_end);
@@ -61,6 +73,9 @@ struct StepRecord {
   }
   [[nodiscard]] std::span<const std::uint32_t> made_by(std::size_t call) const {
     return part(makes, call == 0 ? 0 : calls[call - 1].makes_end, calls[call].makes_end);
+  }
+  [[nodiscard]] std::span<const Piece> pieces_of(std::size_t call) const {
+    return part(pieces, call == 0 ? 0 : calls[call - 1].pieces_end, calls[call].pieces_end);
   }
 
  private:

@@ -261,6 +261,29 @@ TEST(Planner, SmallBlocksAreCountedAndHaveNoPlace) {
   EXPECT_FALSE(plan_step(step.record(), {.budget = 17 * kGrain, .small_limit = kGrain}));
 }
 
+// Note [Memory within a call]: a copy as large as the result comes before it.
+TEST(Planner, HasPlacesInTheOrderInWhichMemoryIsTaken) {
+  StepBuilder step;
+  const Storage made = step.call({.makes = {3 * kGrain, kGrain}, .workspace = 3 * kGrain});
+  step.release(made);
+  StepRecord record = step.record();
+  record.pieces = {{.bytes = kGrain, .within = 0, .offset = kGrain},
+                   {.bytes = 3 * kGrain},
+                   {.bytes = 3 * kGrain, .output = 0},
+                   {.bytes = kGrain, .output = 1}};
+  record.calls[0].pieces_end = 4;
+  const std::optional<StepPlan> plan = plan_step(record, {.budget = 7 * kGrain});
+  ASSERT_TRUE(plan.has_value());
+  const auto places = plan->places(0, 0);
+  ASSERT_EQ(places.size(), 4);
+  EXPECT_EQ(places[0].bytes, kGrain);
+  EXPECT_EQ(places[0].offset, places[2].offset + kGrain);
+  EXPECT_EQ(places[1].bytes, 3 * kGrain);
+  EXPECT_NE(places[1].offset, places[2].offset);
+  EXPECT_EQ(places[2].bytes, 3 * kGrain);
+  EXPECT_EQ(places[3].bytes, kGrain);
+}
+
 TEST(Planner, KeepsOffWhatIsHeld) {
   StepBuilder step;
   const Storage parameters = step.there(2 * kGrain);
