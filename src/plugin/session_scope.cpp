@@ -15,6 +15,7 @@
 #include "plugin/last_out_of_memory.hpp"
 #include "plugin/recording.hpp"
 #include "plugin/session.hpp"
+#include "plugin/without_python.hpp"
 
 namespace coop::plugin {
 namespace {
@@ -132,8 +133,11 @@ void Session::end() {
   Session* session = active();
   TORCH_CHECK(session != nullptr, "coop: there is no budget to end");
   TORCH_CHECK(this_thread.sessions == 0, "coop: a budget cannot end inside an operator");
-  while (is_closed.exchange(true)) std::this_thread::yield();
-  while (threads_inside > 0) std::this_thread::yield();
+  {
+    const WithoutPython released;
+    while (is_closed.exchange(true)) std::this_thread::yield();
+    while (threads_inside > 0) std::this_thread::yield();
+  }
   const auto is_over = [&] {
     {
       const std::scoped_lock lock(session->mutex_);
@@ -174,6 +178,7 @@ CurrentSession::CurrentSession(Whose whose) {
     ++threads_inside;
     if (!is_closed) break;
     --threads_inside;
+    const WithoutPython released;
     while (is_closed) std::this_thread::yield();
   }
   ++this_thread.sessions;

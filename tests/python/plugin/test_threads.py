@@ -2,6 +2,7 @@
 
 import gc
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -16,6 +17,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: make setu
 import coop  # noqa: E402
 from coop import _plugin  # noqa: E402
 
+ROOT = Path(__file__).resolve().parents[3]
 MIB = 1 << 20
 
 
@@ -229,3 +231,42 @@ def test_what_was_made_from_it_before_is_not_lost_without_a_word(older_thread):
     assert x.sum().item() == MIB
     with pytest.raises(RuntimeError, match="coop has evicted"):
         y.sum()
+
+
+SCOPES_THAT_END = """
+import threading
+import torch
+from coop import _plugin
+
+torch.set_num_threads(1)
+_plugin.load()
+is_over = False
+
+def ask_for_memory():
+    torch.ops.coop.enter_thread()
+    while not is_over:
+        torch.tensor([1.0, 2.0])  # while it has Python
+
+thread = threading.Thread(target=ask_for_memory)
+thread.start()
+for _ in range(150):
+    with _plugin.budget(64 << 20, small_limit=256):
+        made = [torch.arange(1000.0) * i for i in range(20)]
+        storages = [it.untyped_storage() for it in made]  # Python has these
+        del made
+    assert all(it.nbytes() == 4000 for it in storages)
+is_over = True
+thread.join()
+"""
+
+
+def test_a_scope_ends_while_another_thread_waits_with_python_in_its_hands():
+    """It hung: to take hold of what Python has, one needs Python."""
+    done = subprocess.run(
+        [sys.executable, "-c", SCOPES_THAT_END],
+        env={"PYTHONPATH": str(ROOT / "python"), "COOP_PLUGIN": _plugin.library_path()},
+        text=True,
+        capture_output=True,
+        timeout=300,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
