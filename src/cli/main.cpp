@@ -45,7 +45,7 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    std::fprintf(stderr, "coop-sim: error: %s\nRun coop-sim --help for help.\n", error.what());
+    std::fprintf(stderr, "coop-sim: error: %s (coop-sim --help)\n", error.what());
     return kBadInput;
   }
   if (!chosen) throw InvalidArgument("which command? coop-sim --help lists them");

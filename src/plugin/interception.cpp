@@ -99,7 +99,8 @@ void handle(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit
   if (!is_opaque && facts.kind == Kind::kView) {
     // A new gradient becomes the parameter's by being detached from its own history, in both senses.
     if (!session->is_at_ease() && is_accumulating_gradient()) {
-      end_lineage_of(*session, op, *stack);
+      const Running running(op);
+      with_torch_errors([&] { end_lineage_of(*session, op, *stack); });
     }
     if (session->options().audit) return audit_view(*session, op, below, stack);
     return pass_on(op, below, stack);

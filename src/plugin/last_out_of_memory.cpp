@@ -6,12 +6,15 @@
 #include <mutex>
 #include <sstream>
 #include <utility>
+#include <vector>
 
 #include "plugin/pace.hpp"
 #include "plugin/session.hpp"
 
 namespace coop::plugin {
 namespace {
+
+constexpr std::size_t kAmountWidth = 12;  // "1015.3 MiB", and a margin
 
 std::mutex mutex;
 std::optional<LastOutOfMemory>& last() {
@@ -35,18 +38,28 @@ LastOutOfMemory facts_of(const MemoryReport& report) {
   return facts;
 }
 
+// A line for each that holds memory, the largest first, and one for what is free.
 std::string held_text(const LastOutOfMemory& facts) {
   const MemoryReport& report = facts.report;
-  std::string text = format_bytes(report.free) + " free";
+  std::vector<std::pair<Bytes, std::string>> lines;
   for (std::size_t i = 0; i < kHolders; ++i) {
     const Holding& held = report.held[i];
     if (held.blocks == 0) continue;
-    text += ", " + format_bytes(held.bytes) + " in " + std::to_string(held.blocks) +
-            (held.blocks == 1 ? " block " : " blocks ") +
-            std::string(describe(static_cast<Holder>(i)));
+    lines.emplace_back(held.bytes, " in " + std::to_string(held.blocks) +
+                                       (held.blocks == 1 ? " block " : " blocks ") +
+                                       std::string(describe(static_cast<Holder>(i))));
   }
   if (facts.budget > report.pool) {
-    text += ", " + format_bytes(facts.budget - report.pool) + " in use before it began";
+    lines.emplace_back(facts.budget - report.pool, " in use before it began");
+  }
+  std::stable_sort(lines.begin(), lines.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  lines.emplace_back(report.free, " free");
+  std::string text;
+  for (const auto& [bytes, what] : lines) {
+    const std::string amount = format_bytes(bytes);
+    text += std::string(kAmountWidth - std::min(amount.size(), kAmountWidth), ' ') + amount + what +
+            "\n";
   }
   return text;
 }
@@ -55,13 +68,42 @@ std::string held_text(const LastOutOfMemory& facts) {
 std::string lasting_text(const LastOutOfMemory& facts) {
   const MemoryReport& report = facts.report;
   if (report.lasting + report.requested <= report.pool) return "";
+  if (report.requested > facts.budget) {
+    return "No eviction can help: this request alone is more than the budget of " +
+           format_bytes(facts.budget) + ".\n";
+  }
   const Bytes known = std::min(facts.parameters + facts.gradients, report.lasting);
-  return "No eviction can help: parameters (" + format_bytes(facts.parameters) + "), gradients (" +
-         format_bytes(facts.gradients) +
-         ") and what else cannot be recomputed, like optimizer state and inputs (" +
-         format_bytes(report.lasting - known) + "), need " +
-         format_bytes(report.lasting + report.requested) +
-         " alone with this request, more than the budget. ";
+  std::string text = "No eviction can help: ";
+  if (facts.parameters > 0) text += "parameters (" + format_bytes(facts.parameters) + "), ";
+  if (facts.gradients > 0) text += "gradients (" + format_bytes(facts.gradients) + "), ";
+  return text + (known > 0 ? "what else" : "what") +
+         " cannot be recomputed, like optimizer state and inputs (" +
+         format_bytes(report.lasting - known) + "), and this request need " +
+         format_bytes(report.lasting + report.requested) + " alone, more than the budget.\n";
+}
+
+std::string what_would_help(const LastOutOfMemory& facts) {
+  const MemoryReport& report = facts.report;
+  std::string text = "What would help:\n";
+  if (facts.enough_budget > facts.budget) {
+    // Rounded up, so that what is advised is enough.
+    constexpr Bytes kMiB = Bytes{1} << 20U;
+    const std::string enough = std::to_string((facts.enough_budget + kMiB - 1) / kMiB) + "MiB";
+    text += "  - coop.budget(\"" + enough + "\") or coop run --budget " + enough +
+            ", which would serve this request; the next may need more\n";
+  } else {
+    text += "  - a larger budget\n";
+  }
+  text += "  - a smaller batch\n";
+  if (report.held_as(Holder::kExported).bytes > 0) {
+    text +=
+        "  - dropping arrays of numpy's and others who keep a tensor's address, and pinned "
+        "tensors\n";
+  }
+  if (report.held_as(Holder::kSource).bytes + report.held_as(Holder::kElsewhere).bytes > 0) {
+    text += "  - dropping tensors that cannot be recomputed, such as old results and inputs\n";
+  }
+  return text + "coop.last_oom() has these facts.";
 }
 
 std::string advice_for(const LastOutOfMemory& facts, const std::string& why) {
@@ -72,19 +114,8 @@ std::string advice_for(const LastOutOfMemory& facts, const std::string& why) {
   if (report.largest_room < report.requested) {
     text += ", and at most " + format_bytes(report.largest_room) + " can be made free in one piece";
   }
-  text += ". " + (why.empty() ? "" : why + " ") + lasting_text(facts) + "The budget of " +
-          format_bytes(facts.budget) + " has " + held_text(facts) + ". What would help: ";
-  if (facts.enough_budget > facts.budget) {
-    // Rounded up, so that what is advised is enough.
-    constexpr Bytes kMiB = Bytes{1} << 20U;
-    const Bytes enough = (facts.enough_budget + kMiB - 1) / kMiB;
-    text += "coop.budget(\"" + std::to_string(enough) + "MiB\"), which would serve this request; ";
-  } else {
-    text += "a larger budget; ";
-  }
-  text +=
-      "a smaller batch; dropping tensors that cannot be recomputed. coop.last_oom() has these "
-      "facts.";
+  text += ".\n" + (why.empty() ? "" : why + "\n") + lasting_text(facts) + "The budget of " +
+          format_bytes(facts.budget) + " has\n" + held_text(facts) + what_would_help(facts);
   return in_words_of_pytorch(facts.device, text);
 }
 

@@ -33,10 +33,11 @@ void warn_once_of(const char* warning, const std::string& op, std::size_t bytes)
 }  // namespace
 
 void warn_of_unknown(const c10::OperatorHandle& op, std::size_t bytes) {
-  // Collectives are never run again, and what was compiled (_compiled.py) cannot be.
+  // Collectives and what FSDP does around them are never run again, and what was compiled (_compiled.py) cannot be.
   const std::string& name = op.schema().name();
-  const bool can_be_registered =
-      name.find("c10d") == std::string::npos && !name.starts_with("coop_compiled::");
+  const bool can_be_registered = name.find("c10d") == std::string::npos &&
+                                 !name.starts_with("fsdp::") &&
+                                 !name.starts_with("coop_compiled::");
   if (bytes > 0 && can_be_registered) warn_once_of("coop::warn_of_unknown", name, bytes);
 }
 

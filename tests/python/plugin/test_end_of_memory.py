@@ -109,6 +109,20 @@ def test_an_operator_that_has_drawn_before_it_failed():
     assert torch.equal(ours, after_all)
 
 
+def test_a_hook_looks_at_something_older_that_does_not_fit():
+    """A view reads nothing; but where gradients are accumulated we look at what it is of."""
+    older = torch.zeros(4 * MIB)
+    weight = torch.ones(1000, requires_grad=True)
+    node = weight.expand_as(weight).grad_fn.next_functions[0][0]
+
+    def look(*_):
+        older.narrow(0, 0, 10)
+
+    node.register_hook(look)
+    with coop.budget("8MiB"), pytest.raises(coop.OutOfMemory, match=r"slice.* asked for 16 MiB"):
+        weight.sum().backward()
+
+
 def test_the_named_budget_serves_the_request():
     def fill(nbytes, count):
         """So many tensors of 256 KiB that cannot be recomputed, and then one of 1 MiB."""
