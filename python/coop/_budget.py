@@ -18,8 +18,10 @@ import torch
 # By the time that a program names coop.OutOfMemory there may be no memory to import it with.
 from coop import _out_of_memory, _plugin  # noqa: F401
 from coop._compiled import compiled_graphs_are_seen
+from coop._log import log
 from coop._profiler import profiler_is_served
 from coop._raw_access import raw_access_is_seen
+from coop._stats import log_stats
 from coop._text import as_bytes
 from coop._threads import threads_inherit
 from coop._warnings import IgnoredBudgetWarning
@@ -94,7 +96,8 @@ class budget:  # noqa: N801
                 torch._C._cuda_clearCublasWorkspaces()
                 stack.callback(torch._C._cuda_clearCublasWorkspaces)
             torch.ops.coop.enter(self.bytes, self.device, *options, *pace)
-            stack.callback(torch.ops.coop.leave)
+            stack.callback(_leave)
+            log.info("%r begins: %s", self, as_bytes(self.bytes))
             stack.enter_context(raw_access_is_seen())
             stack.enter_context(compiled_graphs_are_seen())
             stack.enter_context(profiler_is_served())
@@ -135,6 +138,13 @@ class budget:  # noqa: N801
 
     def __repr__(self) -> str:
         return f"coop.budget({self.bytes}, device={str(self.device)!r}, policy={self.policy!r})"
+
+
+def _leave() -> None:
+    try:
+        torch.ops.coop.leave()
+    finally:
+        log_stats("ends")
 
 
 _around_the_program: budget | None = None

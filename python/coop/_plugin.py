@@ -8,6 +8,7 @@ from pathlib import Path
 
 import torch
 
+from coop._log import log
 from coop._native import library_path
 from coop._versions import check_version
 
@@ -29,6 +30,7 @@ def load() -> None:
             f"coop: {path} was built for another PyTorch than this {torch.__version__}: install "
             f"coop again, so that it is built for this one"
         ) from error
+    log.debug("%s, for PyTorch %s, is loaded", path, torch.ops.coop.built_for_torch())
 
 
 @cache
@@ -41,6 +43,7 @@ def start() -> None:
     torch.ops.coop.prove()
     self_test()
     enable_warnings()
+    log.debug("every operator is seen: the self-test has passed")
 
 
 def budget(

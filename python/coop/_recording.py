@@ -12,6 +12,8 @@ import torch
 
 from coop import _plugin
 from coop._budget import budget
+from coop._log import log
+from coop._text import as_bytes
 
 # Not all of it: the system would not let a process fork that has taken as much as there is.
 _PLENTY = "90%"
@@ -49,6 +51,7 @@ class record:  # noqa: N801
                 stack.enter_context(budget(_PLENTY))
             torch.ops.coop.begin_recording(self.decisions)
             stack.callback(self._end, unfinished, os.getpid())
+            log.info("%r begins", self)
             self._scope = stack.pop_all()
         return self
 
@@ -76,6 +79,7 @@ class record:  # noqa: N801
         text = torch.ops.coop.end_recording().encode()
         unfinished.write_bytes(gzip.compress(text) if self.path.suffix == ".gz" else text)
         unfinished.replace(self.path)
+        log.info("%r has ended: %s", self, as_bytes(self.path.stat().st_size))
 
     def __repr__(self) -> str:
         return f"coop.record({str(self.path)!r})"
@@ -85,6 +89,8 @@ def _file_beside(path: Path) -> Path:
     """Found out before anything runs: whether there can be a file."""
     if path.is_dir():
         raise IsADirectoryError(f"coop: {path} is a directory, and a recording is a file")
+    if path.exists() and not path.is_file():  # it would be replaced
+        raise OSError(f"coop: {path} is not an ordinary file, as a recording is")
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         unfinished.write_bytes(b"")

@@ -7,6 +7,7 @@ from typing import TypeVar
 import torch
 
 from coop import _plugin
+from coop._log import log
 
 _Operator = TypeVar("_Operator")
 
@@ -24,6 +25,7 @@ def register(op: _Operator, *, random: bool = False) -> _Operator:
     """
     _plugin.load()
     torch.ops.coop.register_operator(_name_of(op), random)
+    log.debug("%s may be run again", _name_of(op))
     return op
 
 

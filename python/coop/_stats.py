@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import asdict, dataclass
 
 import torch
 
 from coop import _plugin
+from coop._log import log
 from coop._text import as_bytes, as_time, table
 
 _MOST_SHOWN = 8
@@ -93,3 +95,21 @@ def stats() -> Stats:
         tainted_bytes={why: n for why, n in made.items() if n > 0 and why != "none"},
         by_op=tuple(sorted(by_op, key=lambda each: -each.ns)),
     )
+
+
+def log_stats(what_happens: str) -> None:
+    """Of the same budget."""
+    if not log.isEnabledFor(logging.INFO):
+        return
+    counted = stats()
+    log.info(
+        "budget of %s %s: peak %s, %d tensors evicted, %d operators recomputed in %s",
+        as_bytes(counted.budget_bytes),
+        what_happens,
+        as_bytes(counted.peak_bytes),
+        counted.evictions,
+        counted.recomputations,
+        as_time(counted.recomputing_ns),
+    )
+    for each in counted.by_op:
+        log.debug("recomputed %s: %d times, %s", each.op, each.times, as_time(each.ns))

@@ -70,6 +70,9 @@ _has_begun = False
 def _begin(settings: Settings) -> None:
     global _has_begun
     _has_begun = True
+    from coop._log import only_if_asked
+
+    only_if_asked()
     from coop import _budget
     from coop._stats import stats
     from coop.cli import memory, tracing
@@ -84,11 +87,11 @@ def _begin(settings: Settings) -> None:
             recording = tracing.Recording(path, settings, budget.bytes)
     except (ValueError, RuntimeError, OSError) as error:
         fail(settings.command, error)
-    if not settings.is_quiet:
-        # Once now: an import at the end would run code by exec(), at which Python forgets that it
-        # was Ctrl-C that ended the program.
-        stats()
-        atexit.register(_report, budget.device.type, time.perf_counter_ns(), os.getpid())
+    # Once now: an import at the end would run code by exec(), at which Python forgets that it was
+    # Ctrl-C that ended the program.
+    stats()
+    device_name = "" if settings.is_quiet else budget.device.type
+    atexit.register(_report, device_name, time.perf_counter_ns(), os.getpid())
     if settings.trace is not None:
         atexit.register(recording.end)
 
@@ -103,11 +106,14 @@ def _for_this_rank(path: Path) -> Path:
 
 
 def _report(device: str, started: int, process: int) -> None:
-    """Five lines, when all else is done."""
+    """Five lines, when all else is done; for the log alone, if no device is named."""
     if os.getpid() != process:
         return  # forked; it had no budget
-    from coop._stats import stats
+    from coop._stats import log_stats, stats
 
+    log_stats("ends with the program")
+    if not device:
+        return
     counted = stats()
     took = time.perf_counter_ns() - started
     most = f", mostly {counted.by_op[0].op}" if counted.by_op else ""

@@ -305,6 +305,10 @@ def test_where_nothing_can_be_written(tmp_path):
         coop.record(7)
     assert not torch.ops.coop.has_budget()
     assert names_in(tmp_path) == []
+    os.mkfifo(tmp_path / "fifo")  # which a file would replace
+    with pytest.raises(OSError, match="fifo is not an ordinary file"):
+        coop.record(tmp_path / "fifo").__enter__()
+    assert (tmp_path / "fifo").is_fifo()
 
 
 def test_what_is_no_use_is_refused(tmp_path):
