@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib import import_module
 
 import coop
-from coop.cli.parser import fail
+from coop.cli.parser import fail, say
 
 COMMANDS = ("run", "plan", "doctor", "sim")
 
@@ -30,8 +32,25 @@ again when it is needed; the result stays the same, bit for bit.
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """What the sub-command says is the exit code; 2 if it was called in a wrong way."""
+    """What the sub-command says is the exit code; 2 if it was called in a wrong way, or what it
+    says could not be written."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        code = _run(words)
+        sys.stdout.flush()
+        return code
+    except KeyboardInterrupt:
+        say("coop: interrupted\n")
+        return 128 + signal.SIGINT
+    except OSError as error:
+        # Python would try once more to write it when it ends, and complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        if isinstance(error, BrokenPipeError):
+            return 128 + signal.SIGPIPE  # `coop doctor | head -1` has seen enough
+        fail("coop", error)
+
+
+def _run(words: list[str]) -> int:
     command = words[0] if words else "--help"
     if command in ("-h", "--help", "help"):
         print(HELP, end="")

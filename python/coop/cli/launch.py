@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gzip
 import os
 import re
 import sys
@@ -16,6 +17,7 @@ from coop.cli.parser import Parser
 _LAUNCHERS = ("torch.distributed.run", "torch.distributed.launch")
 
 _SIZE = re.compile(r"(\d+(?:\.\d{1,9})?)(?: ?(?:[KMGT]i?)?B|%)?")
+_RECORDING = b"coop-trace "  # how each begins
 _DEVICE = re.compile(r"cpu|cuda(:\d+)?")
 
 
@@ -68,7 +70,7 @@ def program_of(parser: Parser, options: argparse.Namespace) -> Program:
 def check(parser: Parser, options: argparse.Namespace, program: Program) -> None:
     """What can be told without PyTorch, which takes seconds to import."""
     if options.budget is not None and not _is_size(options.budget):
-        parser.error(f"{options.budget!r} is no budget: write for example 8GiB, 512MB or 50%")
+        parser.error(f"{options.budget!r} is no budget: {_meant_by(options.budget)}")
     if options.device is not None and not _DEVICE.fullmatch(options.device):
         parser.error(f"there is no device {options.device!r}; there are cpu, cuda, cuda:1 ...")
     if sys.flags.ignore_environment or sys.flags.no_site:
@@ -88,6 +90,8 @@ def check_writable(parser: Parser, option: str, path: Path) -> None:
     """Before anything runs."""
     if path.is_dir():
         parser.error(f"{option} {path} is a directory")
+    if path.exists() and not path.is_file():
+        parser.error(f"{option} {path} is not an ordinary file")
     probe = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         probe.touch()
@@ -102,13 +106,32 @@ def _is_size(text: str) -> bool:
     return size is not None and 0 < float(size[1]) <= (100 if text.endswith("%") else 1 << 60)
 
 
+def _meant_by(text: str) -> str:
+    close = re.fullmatch(r" *(\d+(?:\.\d+)?) *([kmgt])(i?)b? *", text, re.IGNORECASE)
+    if close is None:
+        return "write for example 8GiB, 512MB or 50%"
+    number, unit, is_binary = close.groups()
+    is_decimal = text.rstrip()[-1] in "bB" and not is_binary
+    return f"did you mean {number}{unit.upper()}{'' if is_decimal else 'i'}B?"
+
+
 def _check_file(parser: Parser, path: str) -> None:
     if Path(path).exists():
+        if _is_recording(Path(path)):
+            parser.error(f"{path} is a recording, not a program; coop sim sweep reads it")
         return
     hint = ""
     if re.fullmatch(r"python[\d.]*", Path(path).name):
         hint = f"; without the word python: {parser.prog} train.py"
     parser.error(f"there is no file {path!r}{hint}")
+
+
+def _is_recording(path: Path) -> bool:
+    try:
+        with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file:
+            return file.read(len(_RECORDING)) == _RECORDING
+    except (OSError, EOFError):
+        return False  # whatever it is, Python has its own word for it
 
 
 def _interpreter_options() -> list[str]:

@@ -1,6 +1,7 @@
 """What is known of coop together with what else there is for PyTorch.
 
-Nothing is said to work that no test has shown: each of the first three kinds names its own.
+Nothing is said that no test has shown: each names its own. Where the other one takes a GPU, that is
+a test of the way by which it gets at tensors: operators, collectives, addresses.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from importlib import metadata
 WORKS = "works (tested)"
 PASSES = "passes through unevicted"
 REFUSED = "refused by name"
-UNKNOWN = "not tested"
 
 
 @dataclass(frozen=True)
@@ -19,8 +19,8 @@ class Support:
     what: str
     state: str
     says: str
-    test: str | None = None
-    """file::function below tests/python; None: there is none."""
+    test: str
+    """file::function below tests/python."""
     package: str | None = None
     """By its name on PyPI."""
 
@@ -36,6 +36,10 @@ class Support:
 def _plugin(test: str) -> str:
     return f"plugin/{test}"
 
+
+_UNKNOWN_OPERATOR = _plugin(
+    "test_register.py::test_an_unknown_one_is_kept_and_the_program_is_told_once"
+)
 
 TABLE = (
     Support(
@@ -66,19 +70,47 @@ TABLE = (
         "custom operators",
         PASSES,
         "unless declared: coop.register",
-        _plugin("test_register.py::test_an_unknown_one_is_kept_and_the_program_is_told_once"),
+        _UNKNOWN_OPERATOR,
     ),
     Support(
         "CUDA graphs",
         REFUSED,
-        "capture before the budget begins",
+        "capture before the budget",
         "gpu/test_gpu_budget.py::test_no_graph_is_captured_inside",
     ),
-    Support("NCCL", UNKNOWN, "one GPU for each process"),
-    Support("FSDP", UNKNOWN, "it empties storages by itself"),
-    Support("DeepSpeed", UNKNOWN, "as FSDP", package="deepspeed"),
-    Support("bitsandbytes", UNKNOWN, "if it is operators: as those", package="bitsandbytes"),
-    Support("flash-attn", UNKNOWN, "if it is operators: as those", package="flash-attn"),
-    Support("xformers", UNKNOWN, "if it is operators: as those", package="xformers"),
-    Support("Triton kernels", UNKNOWN, "they take addresses, unseen", package="triton"),
+    Support(
+        "NCCL",
+        PASSES,
+        "as gloo's; itself not tried",
+        _plugin("test_processes.py::test_what_a_collective_writes_later_stays_in_place"),
+    ),
+    Support(
+        "FSDP",
+        PASSES,
+        "what its layers make stays",
+        _plugin("test_together_with.py::test_sharded_parameters_over_gloo"),
+    ),
+    Support(
+        "DeepSpeed",
+        PASSES,
+        "ZeRO with torch.optim's",
+        _plugin("test_together_with.py::test_zero_of_deepspeed"),
+        package="deepspeed",
+    ),
+    Support(
+        "bitsandbytes",
+        PASSES,
+        "what it is given stays put",
+        _plugin("test_together_with.py::test_a_library_that_is_given_addresses"),
+        package="bitsandbytes",
+    ),
+    Support("flash-attn", PASSES, "its operators: as custom ones", _UNKNOWN_OPERATOR, "flash-attn"),
+    Support("xformers", PASSES, "its operators: as custom ones", _UNKNOWN_OPERATOR, "xformers"),
+    Support(
+        "Triton kernels",
+        PASSES,
+        "what they are given stays put",
+        _plugin("test_together_with.py::test_a_triton_kernel"),
+        package="triton",
+    ),
 )

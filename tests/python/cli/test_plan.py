@@ -206,7 +206,7 @@ time.sleep(100)
 # --- bad input ---
 
 BAD = {
-    "--budget 8Gib script.py": "'8Gib' is no budget: write for example 8GiB, 512MB or 50%",
+    "--budget 8Gib script.py": "'8Gib' is no budget: did you mean 8GiB?",
     "--budget 100 script.py": "a pool of 100 bytes cannot be made: it takes 512 bytes",
     "--device tpu script.py": "there is no device 'tpu'; there are cpu, cuda",
     "--steps 1 script.py": "--steps 1: it takes 2 to 1000",

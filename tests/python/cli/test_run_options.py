@@ -1,5 +1,6 @@
 """What `coop run` can be told, and what it says to what makes no sense."""
 
+import gzip
 import json
 import os
 import re
@@ -68,7 +69,10 @@ def test_the_trace_has_the_optimizers_steps(trained, coop_sim):
 
 
 BAD = {
-    "--budget 8Gib script.py": "'8Gib' is no budget: write for example 8GiB, 512MB or 50%",
+    "--budget 8Gib script.py": "'8Gib' is no budget: did you mean 8GiB?",
+    "--budget 8G script.py": "'8G' is no budget: did you mean 8GiB?",
+    "--budget 1.5gb script.py": "'1.5gb' is no budget: did you mean 1.5GB?",
+    "--budget much script.py": "'much' is no budget: write for example 8GiB, 512MB or 50%",
     "--budget -1 script.py": "'-1' is no budget",
     "--budget 0 script.py": "'0' is no budget",
     "--budget 101% script.py": "'101%' is no budget",
@@ -96,6 +100,23 @@ def test_bad_input_is_one_line_and_nothing_runs(tmp_path, words):
     assert BAD[words] in done.err
     assert done.err.count("\n") == 1
     assert list(done.files) == ["script.py"]
+
+
+def test_no_program_and_no_place_for_a_file(tmp_path):
+    (tmp_path / "script.py").write_text("print('it runs')\n")
+    (tmp_path / "steps.coop").write_text("coop-trace 2\n")
+    (tmp_path / "steps.coop.gz").write_bytes(gzip.compress(b"coop-trace 2\n"))
+    os.mkfifo(tmp_path / "fifo")
+    for command in ("run", "plan"):
+        for words, why in {
+            "--trace fifo script.py": "--trace fifo is not an ordinary file",
+            "steps.coop": "steps.coop is a recording, not a program; coop sim sweep reads it",
+            "steps.coop.gz": "steps.coop.gz is a recording, not a program",
+        }.items():
+            done = run([*COOP, command, *words.split()], tmp_path)
+            assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+            assert done.err.startswith(f"coop {command}: error: {why}")
+    assert (tmp_path / "fifo").is_fifo()
 
 
 def test_without_a_budget_there_is_one_of_what_is_free(tmp_path):
