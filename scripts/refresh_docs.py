@@ -23,7 +23,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-DOCUMENTS = ("README.md", "docs/simulator.md", "docs/forecast.md", "docs/moving.md")
+DOCUMENTS = (
+    "README.md",
+    "docs/simulator.md",
+    "docs/forecast.md",
+    "docs/moving.md",
+    "docs/policies.md",
+)
 PROGRAMS = ROOT / "build/release"
 # Drawn by a command of README.md. It shows measured times too, and is renewed when the figures are.
 PICTURE = (ROOT / "build/demo/sweep.svg", ROOT / "docs/pictures/sweep.svg")
