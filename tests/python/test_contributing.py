@@ -1,9 +1,11 @@
 """What CONTRIBUTING.md tells a newcomer to do can be done: its policy compiles and is found by its
 name, and what it names is there."""
 
+import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -70,7 +72,7 @@ def test_the_policy_is_found_by_its_name_and_chooses(tmp_path):
 
 def test_what_is_named_is_there():
     names = re.findall(r"`((?:src|tests|python|scripts|build)/[\w./]+)`", TEXT)
-    made = {"src/core/policy/cheapest.cpp", "build/release"}
+    made = {"src/core/policy/cheapest.cpp", "build/release", "build/model.pt"}
     assert [it for it in names if it not in made and not (ROOT / it).exists()] == []
     assert "POLICIES = " in (ROOT / "python/coop/cli/run.py").read_text()
 
@@ -90,6 +92,19 @@ def test_commands_are_there():
     for target in ("policy_conformance_test", "coop-sim", "coop-plugin"):
         assert target in asked
     assert (ROOT / "tests/core/policy/policy_conformance_test.cpp").exists()
+
+
+def test_the_training_runs(tmp_path):
+    pytest.importorskip("torch", reason="PyTorch is not installed: make setup")
+    (train,) = [it for it in COMMANDS if " coop run " in it]
+    words = train.replace(" cheapest ", " lru ").replace("build/", f"{tmp_path}/").split()[2:]
+    environment = {**os.environ, "PYTHONPATH": "python"}
+    command = [sys.executable, *words]
+    done = subprocess.run(command, cwd=ROOT, env=environment, text=True, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    (evicted,) = re.findall(r"^coop: evicted +(\d+) tensors$", done.stderr, re.MULTILINE)
+    assert int(evicted) > 0
+    assert (tmp_path / "model.pt").exists()
 
 
 def test_the_sweep_runs(coop_sim):
