@@ -11,16 +11,21 @@ import torch
 from coop import _plugin
 from torch import distributed, nn
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
+from torch.distributed.fsdp import FullyShardedDataParallel, ShardingStrategy, fully_shard
 
 
-def shard_flat(model: nn.Sequential) -> nn.Module:
+def shard_flat(model: nn.Sequential, **options) -> nn.Module:
     return FullyShardedDataParallel(
         model,
         device_id=torch.device("cpu"),
         auto_wrap_policy=lambda module, recurse, **_: recurse or isinstance(module, nn.Sequential),
         use_orig_params=True,
+        **options,
     )
+
+
+def shard_gradients(model: nn.Sequential) -> nn.Module:
+    return shard_flat(model, sharding_strategy=ShardingStrategy.SHARD_GRAD_OP)
 
 
 def shard_each(model: nn.Sequential) -> nn.Module:
@@ -30,15 +35,15 @@ def shard_each(model: nn.Sequential) -> nn.Module:
     return model
 
 
-def train(rank: int, shard) -> dict:
+def train(rank: int, shard, rows: int) -> dict:
     torch.manual_seed(5)
     hidden = [nn.Sequential(nn.Linear(64, 64), nn.Tanh()) for _ in range(4)]
     model = shard(nn.Sequential(*hidden, nn.Linear(64, 4)))
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2, foreach=False)
     torch.manual_seed(rank)
     losses = []
-    for _ in range(3):
-        loss = model(torch.randn(256, 64)).square().mean()
+    for _ in range(2):
+        loss = model(torch.randn(rows, 64)).square().mean()
         loss.backward()
         losses.append(loss.detach())
         optimizer.step()
@@ -56,10 +61,16 @@ def main(rank: int, folder: Path) -> None:
     distributed.init_process_group(
         "gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2
     )
-    for shard in (shard_flat, shard_each):
-        wanted = train(rank, shard)
-        with _plugin.budget(64 << 20, stress=True, small_limit=0):
-            trained = train(rank, shard)
+    stress = _plugin.budget(64 << 20, stress=True, small_limit=0)
+    tight = _plugin.budget(2150 << 10, small_limit=4096)  # weights stay: enough can be evicted
+    for shard, rows, budget in (
+        (shard_flat, 128, stress),
+        (shard_each, 128, stress),
+        (shard_gradients, 1024, tight),
+    ):
+        wanted = train(rank, shard, rows)
+        with budget:
+            trained = train(rank, shard, rows)
             gc.collect()
             assert _plugin.stats()["evictions"] > 0
         assert trained.keys() == wanted.keys()
