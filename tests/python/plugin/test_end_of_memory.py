@@ -123,6 +123,28 @@ def test_a_hook_looks_at_something_older_that_does_not_fit():
         weight.sum().backward()
 
 
+def test_the_text_has_who_holds_what_the_largest_first_and_one_advice_a_line():
+    with coop.budget("8MiB"):
+        kept = [torch.zeros(256 * KIB) for _ in range(3)]  # 1 MiB each
+        array = (kept[0] + 1).numpy()
+        doubled = kept[1] * 2
+        with pytest.raises(coop.OutOfMemory) as caught:
+            torch.cat([*kept, *kept])
+        del array, doubled
+    head, _, rest = str(caught.value).partition("\nThe budget of 8 MiB has\n")
+    held, _, advice = rest.partition("What would help:\n")
+    assert head.splitlines()[0].startswith("coop: out of memory: aten::cat asked for 6 MiB, and")
+    lines = held.splitlines()
+    assert lines[0].strip() == "3 MiB in 3 blocks that cannot be recomputed"
+    assert lines[-1].endswith(" free")
+    units = {"B": 1, "KiB": KIB, "MiB": MIB}
+    amounts = [float(number) * units[unit] for number, unit, *_ in map(str.split, lines[:-1])]
+    assert len(amounts) >= 3
+    assert amounts == sorted(amounts, reverse=True)
+    assert [it[:4] for it in advice.splitlines()[:-1]] == ["  - "] * 4
+    assert "address" in advice
+
+
 def test_the_named_budget_serves_the_request():
     def fill(nbytes, count):
         """So many tensors of 256 KiB that cannot be recomputed, and then one of 1 MiB."""
