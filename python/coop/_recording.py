@@ -13,6 +13,7 @@ import torch
 from coop import _plugin
 from coop._budget import budget
 from coop._log import log
+from coop._names import Names
 from coop._text import as_bytes
 
 # Not all of it: the system would not let a process fork that has taken as much as there is.
@@ -20,7 +21,8 @@ _PLENTY = "90%"
 
 
 class record:  # noqa: N801
-    """Write down what runs inside, for `coop-sim`: every operator, what it cost, its memory.
+    """Write down what runs inside, for `coop report` and `coop-sim`: every operator, its module,
+    what it cost, its memory.
 
         with coop.record("step.coop"):
             train_step()
@@ -45,12 +47,13 @@ class record:  # noqa: N801
             raise RuntimeError("coop: this recording is in progress already")
         _plugin.load()
         with ExitStack() as stack:
-            unfinished = _file_beside(self.path)
+            unfinished = file_beside(self.path)
             stack.callback(unfinished.unlink, missing_ok=True)
             if not torch.ops.coop.has_budget():
                 stack.enter_context(budget(_PLENTY))
             torch.ops.coop.begin_recording(self.decisions)
             stack.callback(self._end, unfinished, os.getpid())
+            stack.enter_context(Names())
             log.info("%r begins", self)
             self._scope = stack.pop_all()
         return self
@@ -85,7 +88,7 @@ class record:  # noqa: N801
         return f"coop.record({str(self.path)!r})"
 
 
-def _file_beside(path: Path) -> Path:
+def file_beside(path: Path) -> Path:
     """Found out before anything runs: whether there can be a file."""
     if path.is_dir():
         raise IsADirectoryError(f"coop: {path} is a directory, and a recording is a file")

@@ -189,6 +189,9 @@ TORCH_LIBRARY(coop, library) {
   library.def("record_step() -> ()", &record_step);
   library.def("record_remark(str text) -> ()",
               [](const std::string& text) { record_remark(text); });
+  library.def("record_module(str name) -> ()", &record_module);
+  library.def("record_name(Tensor tensor, str text) -> ()",
+              [](const at::Tensor& tensor, const std::string& text) { record_name(tensor, text); });
   library.def("end_recording() -> str", &end_recording);
   library.def("measure_costs_anew() -> ()", [] { active().times().measure_anew(); });
   // Resident, and at the same address, until it dies.

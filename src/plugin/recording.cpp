@@ -9,6 +9,7 @@
 #include <c10/util/Exception.h>
 
 #include "plugin/recorded_call.hpp"
+#include "plugin/running_module.hpp"
 #include "sim/trace/engine_recorder.hpp"
 #include "sim/trace/trace_file.hpp"
 
@@ -33,6 +34,7 @@ sim::EngineRecorder::Facts describe(const CallResult& result) {
   sim::EngineRecorder::Facts facts;
   const c10::OperatorHandle* op = this_thread.running;
   facts.op = op == nullptr ? "unknown" : toString(op->operator_name());
+  facts.module = module_of_this_thread();
   if (result.is_replayable) {
     const auto* call = reinterpret_cast<const RecordedCall*>(result.token);  // NOLINT: our own
     facts.is_random = call->random != nullptr;
@@ -44,6 +46,7 @@ sim::EngineRecorder::Facts describe(const CallResult& result) {
 
 void stop(Recording& it) noexcept {
   if (it.session == nullptr) return;
+  forget_modules();
   it.session->take_light_calls(true);
   it.session = nullptr;
   try {
@@ -91,6 +94,25 @@ void record_remark(std::string_view text) {
   const std::scoped_lock lock(recording_mutex);
   try {
     that_goes_on().recorder->annotate(text);
+  } catch (const sim::TraceError& error) {
+    TORCH_CHECK_VALUE(false, "coop: ", error.what());
+  }
+}
+
+void record_module(const std::string& name) {
+  const std::scoped_lock lock(recording_mutex);
+  if (recording() && recording()->session != nullptr) enter_module(name);
+}
+
+void record_name(const at::Tensor& tensor, std::string_view text) {
+  if (!tensor.has_storage()) return;
+  const std::scoped_lock lock(recording_mutex);
+  Recording& it = that_goes_on();
+  const StorageRecord* record =
+      it.session->known_record_of(*tensor.storage().unsafeGetStorageImpl());
+  if (record == nullptr) return;
+  try {
+    it.recorder->name_storage(record->id, text);
   } catch (const sim::TraceError& error) {
     TORCH_CHECK_VALUE(false, "coop: ", error.what());
   }

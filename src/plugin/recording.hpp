@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include <ATen/core/Tensor.h>
+
 #include "plugin/session.hpp"
 
 namespace coop::plugin {
@@ -16,6 +18,10 @@ namespace coop::plugin {
 void begin_recording(bool notes_decisions);
 void record_step();
 void record_remark(std::string_view text);
+// What this thread runs from here on is this module's; empty: nobody's. No error if nothing is recorded.
+void record_module(const std::string& name);
+// What people call a tensor's storage, if the recording has heard of it.
+void record_name(const at::Tensor& tensor, std::string_view text);
 // The trace. Throws c10::Error if there is no recording, or if it could not be written down.
 std::string end_recording();
 

@@ -153,6 +153,8 @@ class Session : public std::enable_shared_from_this<Session> {
   // What the engine knows the storage by; made known if it is new. Null if there is nothing to know: no
   // bytes, another device.
   StorageRecord* record_of(c10::StorageImpl& impl);
+  // Null also if it is new.
+  StorageRecord* known_record_of(c10::StorageImpl& impl);
   void link(StorageRecord& record) noexcept;
   // Whether nothing that an operator does with the storage concerns the engine (light_call.hpp).
   bool is_light(c10::StorageImpl& impl, bool is_written, bool at_ease);

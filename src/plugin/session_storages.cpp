@@ -55,6 +55,13 @@ StorageRecord* Session::record_of(c10::StorageImpl& impl) {
   }
 }
 
+StorageRecord* Session::known_record_of(c10::StorageImpl& impl) {
+  if (!device_.has(impl)) return nullptr;
+  const Memory memory = memory_of(impl);
+  if (memory.record != nullptr && &memory.record->session == this) return memory.record;
+  return find_foreign(impl, memory.data);
+}
+
 bool Session::is_light(c10::StorageImpl& impl, bool is_written, bool at_ease) {
   if (!device_.has(impl) || impl.sym_nbytes().is_heap_allocated()) return true;
   // Without the lock: raw memory that another thread makes known at this moment is at the same address
@@ -148,11 +155,7 @@ void Session::end_lineage(c10::StorageImpl& impl) {
 void Session::note_gradient(StorageRecord& gradient) {
   if (gradient.is_gradient.exchange(true)) return;
   c10::StorageImpl* impl = parameter_of_gradient();
-  if (impl == nullptr || !device_.has(*impl)) return;
-  const Memory memory = memory_of(*impl);
-  StorageRecord* record = memory.record != nullptr && &memory.record->session == this
-                              ? memory.record
-                              : find_foreign(*impl, memory.data);
+  StorageRecord* record = impl != nullptr ? known_record_of(*impl) : nullptr;
   if (record != nullptr) record->is_parameter = true;
 }
 

@@ -55,6 +55,14 @@ void EngineRecorder::annotate(std::string_view text) {
   note([&] { pending_.add({.kind = Kind::kAnnotate, .text = std::string(text)}); });
 }
 
+void EngineRecorder::name_storage(StorageId storage, std::string_view text) {
+  const std::scoped_lock lock(mutex_);
+  if (builder_.name(text) == kNoName) throw TraceError("a storage needs a name that is not empty");
+  note([&] {
+    pending_.add({.kind = Kind::kName, .request = {.storage = storage}, .text = std::string(text)});
+  });
+}
+
 // The engine must not fail because of us: whoever wants the trace is told.
 template <typename Function>
 void EngineRecorder::note(Function&& fn) noexcept {

@@ -53,6 +53,8 @@ class EngineRecorder final : private RequestObserver, private EngineObserver {
   // A step begins, or something worth a remark; what cannot be a name is an error.
   void begin_step();
   void annotate(std::string_view text);
+  // What people call a storage. One that is gone stays without.
+  void name_storage(StorageId storage, std::string_view text);
   // The trace up to now. Throws TraceError or bad_alloc if something could not be written down, with nothing
   // left behind.
   Trace detach();

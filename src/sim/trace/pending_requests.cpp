@@ -10,8 +10,9 @@ namespace {
 using Kind = PendingRequest::Kind;
 using Request = EngineRequest::Kind;
 
-bool is_decision(const PendingRequest& it) {
-  return it.kind == Kind::kEvicted || it.kind == Kind::kAgain;
+// Nothing that the program does: it can come in the middle of an operator.
+bool is_aside(const PendingRequest& it) {
+  return it.kind == Kind::kEvicted || it.kind == Kind::kAgain || it.kind == Kind::kName;
 }
 bool is_request(const PendingRequest& it, Request kind) {
   return it.kind == Kind::kRequest && it.request.kind == kind;
@@ -85,7 +86,7 @@ bool PendingRequests::is_in_one_piece(std::size_t begin, std::size_t end) const 
   double expected = -1;
   for (std::size_t i = begin + 1; i < end; ++i) {
     const PendingRequest& it = requests_[i];
-    if (is_decision(it)) continue;
+    if (is_aside(it)) continue;
     if (it.owner != requests_[begin].owner || it.request.has_failed) return false;
     if (is_request(it, Request::kAllocate)) {
       if (expected >= 0 && expected != it.request.cost) return false;
@@ -145,7 +146,7 @@ std::vector<MemoryStep> PendingRequests::memory_between(std::size_t begin, std::
 void PendingRequests::write_call(std::size_t begin, std::size_t end, TraceBuilder& builder) {
   double expected = 0;
   for (std::size_t i = begin + 1; i < end; ++i) {
-    if (is_decision(requests_[i])) write(requests_[i], builder);
+    if (is_aside(requests_[i])) write(requests_[i], builder);
     if (is_request(requests_[i], Request::kAllocate)) expected = requests_[i].request.cost;
   }
   const PendingRequest& it = requests_[end];
@@ -215,6 +216,12 @@ void PendingRequests::write(const PendingRequest& it, TraceBuilder& builder) {
       return builder.begin_step();
     case Kind::kAnnotate:
       return builder.annotate(builder.name(it.text));
+    case Kind::kName:
+      // Otherwise it is gone.
+      if (const auto found = storages_.find(it.request.storage); found != storages_.end()) {
+        builder.set_name(found->second, builder.name(it.text));
+      }
+      return;
     case Kind::kEvicted: {
       const auto found = storages_.find(it.request.storage);
       return builder.evicted(found == storages_.end() ? kNoStorage : found->second);

@@ -17,7 +17,16 @@
 namespace coop::sim {
 
 struct PendingRequest {
-  enum class Kind : std::uint8_t { kRequest, kBegin, kEnd, kStep, kAnnotate, kEvicted, kAgain };
+  enum class Kind : std::uint8_t {
+    kRequest,
+    kBegin,
+    kEnd,
+    kStep,
+    kAnnotate,
+    kName,
+    kEvicted,
+    kAgain
+  };
   struct Output {
     StorageId storage;
     BlockId block;
@@ -33,7 +42,7 @@ struct PendingRequest {
   std::vector<StorageId> reads{};
   std::vector<Write> writes{};
   std::vector<Output> outputs{};
-  std::string text{};  // a remark, or an operator
+  std::string text{};  // a remark, an operator, or a storage's name
   std::string module{};
   double cost = 0;
   bool is_replayable = false;

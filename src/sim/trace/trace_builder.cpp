@@ -64,6 +64,12 @@ Bytes TraceBuilder::bytes_of(StorageNumber storage) const {
   return trace_.storage(storage).bytes;
 }
 
+void TraceBuilder::set_name(StorageNumber storage, NameNumber name) {
+  check_alive(storage, "name");
+  check_name(name);
+  trace_.storages_[index_of(storage)].name = name;
+}
+
 void TraceBuilder::check_alive(StorageNumber storage, const char* doing) const {
   if (index_of(storage) >= states_.size()) {
     throw TraceError(std::string(doing) + " " + describe(storage) + ", which does not exist (yet)");

@@ -50,6 +50,8 @@ class TraceBuilder {
   StorageNumber add_source(Bytes bytes, NameNumber name = kNoName);
   // The number of its first output, or of the next storage if it makes none.
   StorageNumber add_call(const NewCall& call);
+  // What people call it; of one that is there. It may have had another.
+  void set_name(StorageNumber storage, NameNumber name);
   void release(StorageNumber storage);
   void export_pointer(StorageNumber storage);
   // Pins do not nest: one pin, one unpin.

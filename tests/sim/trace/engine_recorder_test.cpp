@@ -180,6 +180,33 @@ TEST_F(Recording, AnOperatorIsOneLine) {
             "release 1\n");
 }
 
+TEST_F(Recording, AStorageHasTheNameThatItIsGivenLater) {
+  const StorageId from_before = source(1);
+  begin();
+  const StorageId base = source(1);
+  RunningCall call = engine_.begin_call({&base, 1}, {});
+  recorder_->name_storage(base, "parameter fc.weight");
+  recorder_->name_storage(from_before, "buffer mean");
+  const StorageId made = end(call, block(2, 5), 2);
+  recorder_->name_storage(made, "gradient fc.weight");
+  EXPECT_THROW(recorder_->name_storage(made, ""), TraceError);
+  engine_.release(made);
+  recorder_->name_storage(made, "of nobody");
+  EXPECT_EQ(end(),
+            "block 0 512 0\n"
+            "name 2 parameter fc.weight\n"
+            "name 3 buffer mean\n"
+            "adopt 0 512 0 3\n"
+            "block 1 512 0\n"
+            "adopt 1 512 1 2\n"
+            "name 4 f\n"
+            "name 5 layer\n"
+            "name 6 gradient fc.weight\n"
+            "call 4 5 10 reads 1 makes 2:1024:6 expects 5 memory =0 random\n"
+            "release 2\n"
+            "name 7 of nobody\n");
+}
+
 TEST_F(Recording, WhatAnOperatorTakesAndGivesBackIsPartOfIt) {
   begin();
   RunningCall call = engine_.begin_call({}, {});

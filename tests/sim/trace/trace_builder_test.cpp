@@ -114,6 +114,19 @@ TEST(TraceBuilder, RefusesWhatMakesNoSense) {
   }
 }
 
+TEST(TraceBuilder, AStorageCanBeNamedWhileItIsThere) {
+  TraceBuilder builder;
+  const StorageNumber source = builder.add_source(8);
+  builder.set_name(source, builder.name("first"));
+  builder.set_name(source, builder.name("parameter fc.weight"));
+  EXPECT_THROW(builder.set_name(StorageNumber{1}, kNoName), TraceError);
+  EXPECT_THROW(builder.set_name(source, NameNumber{7}), TraceError);
+  builder.release(source);
+  EXPECT_THROW(builder.set_name(source, kNoName), TraceError);
+  const Trace trace = builder.finish();
+  EXPECT_EQ(trace.name(trace.storage(source).name), "parameter fc.weight");
+}
+
 TEST(TraceBuilder, KeepsWhatItWasGiven) {
   TraceBuilder builder;
   const StorageNumber weight = builder.add_source(40, builder.name("weight"));
