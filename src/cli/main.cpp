@@ -37,6 +37,7 @@ int run(int argc, char** argv) {
   add_run(app, chosen);
   add_sweep(app, chosen);
   add_explain(app, chosen);
+  add_report(app, chosen);
   add_info(app, chosen);
   add_check(app, chosen);
   add_make(app, chosen);

@@ -141,7 +141,7 @@ def test_policies_are_those_that_run(coop_sim, small_trace):
         assert done.returncode == (2 if policy["needs_addresses"] else 0)
 
 
-COMMANDS = ("run", "sweep", "explain", "info", "make", "policies")
+COMMANDS = ("run", "sweep", "explain", "report", "info", "make", "policies")
 
 
 def test_help_has_an_example_for_each_command(coop_sim):

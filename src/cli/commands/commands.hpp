@@ -15,6 +15,7 @@ using Action = std::function<int()>;
 void add_run(CLI::App& app, Action& chosen);
 void add_sweep(CLI::App& app, Action& chosen);
 void add_explain(CLI::App& app, Action& chosen);
+void add_report(CLI::App& app, Action& chosen);
 void add_info(CLI::App& app, Action& chosen);
 void add_check(CLI::App& app, Action& chosen);
 void add_make(CLI::App& app, Action& chosen);

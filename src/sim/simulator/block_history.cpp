@@ -19,6 +19,7 @@ BlockHistory::BlockHistory(const Trace& trace) {
 
 void BlockHistory::on_event(const EngineEvent& event) noexcept {
   now_ = event.now;
+  ++events_;
   switch (event.kind) {
     case EngineEvent::Kind::kAllocated:
       return begin(event);
@@ -43,9 +44,15 @@ void BlockHistory::on_event(const EngineEvent& event) noexcept {
 }
 
 void BlockHistory::begin(const EngineEvent& event) {
-  open_[event.block.index()] = {
-      .span = {.begin_ns = now_, .offset = event.offset, .bytes = event.bytes},
-      .calls_before = calls_};
+  open_[event.block.index()] = {.span = {.begin_ns = now_,
+                                         .offset = event.offset,
+                                         .bytes = event.bytes,
+                                         .begin_event = events_},
+                                .calls_before = calls_};
+  taken_for_call_.push_back(event.block.index());
+  for (const std::size_t span : evicted_for_call_) {
+    if (spans_[span].evicted_for_bytes == 0) spans_[span].evicted_for_bytes = event.bytes;
+  }
 }
 
 void BlockHistory::place(const EngineEvent& event) {
@@ -67,6 +74,7 @@ void BlockHistory::place(const EngineEvent& event) {
 void BlockHistory::evict(const EngineEvent& event) {
   BlockSpan& span = open_[event.block.index()].span;
   span.ends_evicted = true;  // kFreed follows
+  span.return_ns = event.cost;
   // It came from outside, was overwritten, and could be made again from then on.
   if (span.use == BlockUse::kSource) span.use = BlockUse::kActivation;
 }
@@ -88,12 +96,14 @@ void BlockHistory::end(const EngineEvent& event) {
   const auto found = open_.find(event.block.index());
   OpenBlock& open = found->second;
   open.span.end_ns = now_;
+  open.span.end_event = events_;
   const bool is_in_call = !open.is_placed && calls_ == open.calls_before;
   if (is_in_call) {
     ending_with_call_.push_back(open.span);
   } else {
     // What a replay makes and nobody wants is not placed.
     if (!open.is_placed) open.span.use = BlockUse::kRecomputed;
+    if (open.span.ends_evicted) evicted_for_call_.push_back(spans_.size());
     spans_.push_back(open.span);
   }
   open_.erase(found);
@@ -102,8 +112,16 @@ void BlockHistory::end(const EngineEvent& event) {
 void BlockHistory::end_call(const EngineEvent& event, bool is_replay) {
   ++calls_;
   was_replay_ = is_replay;
+  for (const std::uint32_t index : taken_for_call_) {
+    const auto found = open_.find(index);
+    if (found != open_.end() && found->second.span.call == 0) found->second.span.call = event.token;
+  }
+  taken_for_call_.clear();
+  for (const std::size_t span : evicted_for_call_) spans_[span].evicted_for = event.token;
+  evicted_for_call_.clear();
   for (BlockSpan& span : ending_with_call_) {
     span.end_ns = now_;
+    span.call = event.token;
     spans_.push_back(span);
   }
   ending_with_call_.clear();
@@ -122,13 +140,16 @@ void BlockHistory::end_call(const EngineEvent& event, bool is_replay) {
 void BlockHistory::split(OpenBlock& open) {
   BlockSpan before = open.span;
   before.end_ns = now_;
+  before.end_event = events_;
   spans_.push_back(before);
   open.span.begin_ns = now_;
+  open.span.begin_event = events_;
 }
 
 void BlockHistory::finish() {
   for (auto& [index, open] : open_) {
     open.span.end_ns = now_;
+    open.span.end_event = events_ + 1;
     spans_.push_back(open.span);
   }
   open_.clear();

@@ -36,6 +36,17 @@ struct BlockSpan {
   bool ends_evicted = false;
   // Of the storage whose contents it had: its number and 1 more; 0: nobody's, or of a past version.
   Token storage = 0;
+  // Which of the engine's events it was there for: from the first on, up to the other. While an operator runs no time
+  // passes between them.
+  std::uint64_t begin_event = 0;
+  std::uint64_t end_event = 0;
+  // Of the call that it was taken for, or of the next one if it was for none: its number and 1 more.
+  Token call = 0;
+  // If it was evicted: for which call, for how many bytes (0: they had been free), and what it would have cost
+  // to bring it back at once.
+  Token evicted_for = 0;
+  Bytes evicted_for_bytes = 0;
+  double return_ns = 0;
 };
 
 // Where a step begins, or a remark of the trace.
@@ -58,6 +69,7 @@ class BlockHistory final : public EngineObserver {
   [[nodiscard]] const std::vector<BlockSpan>& spans() const { return spans_; }
   [[nodiscard]] const std::vector<TimeMark>& marks() const { return marks_; }
   [[nodiscard]] double end_ns() const { return now_; }
+  [[nodiscard]] std::uint64_t event_count() const { return events_; }
 
  private:
   struct OpenBlock {
@@ -83,10 +95,13 @@ class BlockHistory final : public EngineObserver {
   std::vector<MarkBeforeCall> marks_to_come_;          // by call
   std::unordered_map<std::uint32_t, OpenBlock> open_;  // by the block's index
   std::vector<BlockSpan> ending_with_call_;            // workspaces of the operator that runs
+  std::vector<std::uint32_t> taken_for_call_;          // blocks of the operator that runs
+  std::vector<std::size_t> evicted_for_call_;          // spans that it ended
   std::vector<BlockSpan> spans_;
   std::vector<TimeMark> marks_;
   double now_ = 0;
   std::uint64_t calls_ = 0;
+  std::uint64_t events_ = 0;
   bool was_replay_ = false;  // the last of them
 };
 

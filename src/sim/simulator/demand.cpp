@@ -1,9 +1,13 @@
 #include "sim/simulator/demand.hpp"
 
-namespace coop::sim {
+#include <algorithm>
 
-Demand measure_demand(const Trace& trace) {
-  Demand demand;
+namespace coop::sim {
+namespace {
+
+// fn(number of the event, bytes that it needs; 0: no more than the one before)
+template <typename Function>
+void for_each_need(const Trace& trace, Function&& fn) {
   Bytes alive = 0;
   for (std::size_t i = 0; i < trace.events().size(); ++i) {
     const TraceEvent& event = trace.events()[i];
@@ -20,7 +24,6 @@ Demand measure_demand(const Trace& trace) {
           alive += trace.storage(call.output(k)).bytes;
         }
         needed = alive + call.workspace_bytes;
-        demand.base_ns += call.cost_ns;
         break;
       }
       case EventKind::kFinish: {
@@ -30,7 +33,6 @@ Demand measure_demand(const Trace& trace) {
           alive += output.bytes - trace.block(output.block).bytes;
         }
         needed = alive;
-        demand.base_ns += call.cost_ns;
         break;
       }
       case EventKind::kAdopt: {
@@ -51,12 +53,36 @@ Demand measure_demand(const Trace& trace) {
       default:
         break;
     }
-    if (needed > demand.peak_bytes) {
-      demand.peak_bytes = needed;
-      demand.peak_event = i;
-    }
+    fn(i, needed);
+  }
+}
+
+}  // namespace
+
+Demand measure_demand(const Trace& trace) {
+  Demand demand;
+  for_each_need(trace, [&](std::size_t event, Bytes needed) {
+    if (needed <= demand.peak_bytes) return;
+    demand.peak_bytes = needed;
+    demand.peak_event = event;
+  });
+  for (std::uint32_t i = 0; i < trace.call_count(); ++i) {
+    demand.base_ns += trace.call(CallNumber{i}).cost_ns;
   }
   return demand;
+}
+
+std::vector<Bytes> measure_demand_by_call(const Trace& trace) {
+  std::vector<Bytes> by_call(trace.call_count());
+  Bytes most = 0;
+  for_each_need(trace, [&](std::size_t number, Bytes needed) {
+    most = std::max(most, needed);
+    const TraceEvent& event = trace.events()[number];
+    if (event.kind != EventKind::kCall && event.kind != EventKind::kFinish) return;
+    by_call[event.subject] = most;
+    most = 0;
+  });
+  return by_call;
 }
 
 }  // namespace coop::sim

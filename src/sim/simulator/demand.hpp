@@ -2,6 +2,8 @@
 
 // What a trace takes where memory is no object: the figures that budgets and times are compared with.
 
+#include <vector>
+
 #include "sim/trace/trace.hpp"
 
 namespace coop::sim {
@@ -16,5 +18,7 @@ struct Demand {
 };
 
 Demand measure_demand(const Trace& trace);
+// For each call: the most that is alive since the one before.
+std::vector<Bytes> measure_demand_by_call(const Trace& trace);
 
 }  // namespace coop::sim

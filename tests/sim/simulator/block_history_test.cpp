@@ -71,6 +71,41 @@ TEST(BlockHistory, MarksStepsAndRemarks) {
   EXPECT_EQ(run.history.marks()[1].ns, 100);
 }
 
+// What is evicted says for whom, and comes back by the call that made it.
+TEST(BlockHistory, TellsWhoNeededTheRoom) {
+  TraceBuilder builder;
+  const auto call = [&](const char* op, std::initializer_list<StorageNumber> reads, Bytes bytes) {
+    const NewStorage output{.bytes = bytes};
+    return builder.add_call({.op = builder.name(op),
+                             .cost_ns = 100,
+                             .reads = {reads.begin(), reads.size()},
+                             .outputs = {&output, 1}});
+  };
+  const StorageNumber source = builder.add_source(1_MiB);
+  const StorageNumber first = call("first", {source}, 4_MiB);
+  const StorageNumber second = call("second", {source}, 5_MiB);
+  builder.release(second);
+  call("third", {first}, 1_MiB);
+  const Observed run(builder.finish(), "coop", 8_MiB);
+  ASSERT_TRUE(run.result.is_ok());
+
+  const auto& spans = run.history.spans();
+  const auto evicted = std::find_if(spans.begin(), spans.end(),
+                                    [](const BlockSpan& span) { return span.ends_evicted; });
+  ASSERT_NE(evicted, spans.end());
+  EXPECT_EQ(evicted->call, 1U);
+  EXPECT_EQ(evicted->evicted_for, 2U);
+  EXPECT_EQ(evicted->evicted_for_bytes, 5_MiB);
+  EXPECT_EQ(evicted->return_ns, 100);
+  const auto again = std::find_if(spans.begin(), spans.end(), [](const BlockSpan& span) {
+    return span.use == BlockUse::kRecomputed;
+  });
+  ASSERT_NE(again, spans.end());
+  EXPECT_EQ(again->storage, evicted->storage);
+  EXPECT_EQ(again->call, 1U);
+  EXPECT_LT(evicted->end_event, again->begin_event);
+}
+
 class BlockHistoryOfNetworks : public ::testing::TestWithParam<const char*> {};
 
 // In a budget that binds: no two blocks ever share an address, all lie in the pool, and evictions are
@@ -89,6 +124,19 @@ TEST_P(BlockHistoryOfNetworks, IsAMapWithoutOverlaps) {
   EXPECT_EQ(std::count_if(spans.begin(), spans.end(),
                           [](const BlockSpan& span) { return span.ends_evicted; }),
             static_cast<std::ptrdiff_t>(evictions));
+
+  // By the engine's events, the most that is there at once is what the engine says.
+  std::map<std::uint64_t, Bytes> changes;  // wraps around
+  for (const BlockSpan& span : spans) {
+    ASSERT_LE(span.begin_event, span.end_event);
+    changes[span.begin_event] += span.bytes;
+    changes[span.end_event] -= span.bytes;
+  }
+  Bytes held = 0;
+  Bytes most_held = 0;
+  for (const auto& [event, change] : changes) most_held = std::max(most_held, held += change);
+  EXPECT_EQ(held, 0U);
+  EXPECT_EQ(most_held, run.result.most_held_bytes);
 
   // A sweep over time: at each beginning, the blocks that are there.
   std::stable_sort(spans.begin(), spans.end(),

@@ -1,7 +1,9 @@
 // Small traces whose every figure can be worked out by hand.
 #include "sim/simulator/simulator.hpp"
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -62,6 +64,16 @@ TEST(Demand, CountsBytesAsTheyWereAskedFor) {
       measure_demand(trace_of("call 1 0 1 makes 0:100 workspace 1000\nsource 1 50\n")).peak_bytes,
       1100U);
   EXPECT_EQ(measure_demand(trace_of("")).peak_bytes, 0U);
+}
+
+TEST(Demand, OfACallIsTheMostSinceTheOneBefore) {
+  const Trace trace = trace_of(
+      "source 0 100\nsource 1 50\nrelease 1\n"
+      "call 1 0 1 makes 2:10 workspace 5\nrelease 2\ncall 1 0 1 reads 0\n");
+  EXPECT_EQ(measure_demand_by_call(trace), (std::vector<Bytes>{150, 100}));
+  const std::vector<Bytes> by_call = measure_demand_by_call(diamond());
+  EXPECT_EQ(*std::max_element(by_call.begin(), by_call.end()),
+            measure_demand(diamond()).peak_bytes);
 }
 
 TEST(Simulator, WithoutABindingBudgetNothingHappens) {
