@@ -32,6 +32,7 @@ test_needs=(
   clang-tidy:clang-tidy
   python3:python3
   rsvg-convert:librsvg2-bin
+  chromium:chromium
 )
 
 there() {

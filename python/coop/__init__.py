@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from coop._pinning import pin
     from coop._recording import record
     from coop._registering import register
+    from coop._report import report
     from coop._stats import Recomputed, Stats, stats
     from coop._warnings import (
         IgnoredBudgetWarning,
@@ -46,6 +47,7 @@ __all__ = [
     "pin",
     "record",
     "register",
+    "report",
     "stats",
 ]
 
@@ -64,6 +66,7 @@ _MODULES = {
     "pin": "coop._pinning",
     "record": "coop._recording",
     "register": "coop._registering",
+    "report": "coop._report",
     "stats": "coop._stats",
 }
 

@@ -78,7 +78,7 @@ def test_what_was_evicted_says_for_whom(both):
     assert all(report["places"][it]["op"] for it in evicted["for_place"])
     assert sum(it > 0 for it in evicted["for_bytes"]) > len(evicted["block"]) / 2
     assert all(it > 0 for it in evicted["return_ns"])
-    again = report["fillings"].index("computed again")
+    again = report["fillings"].index("recomputed")
     blocks = report["blocks"]
     for i, filling in enumerate(blocks["filling"]):
         if filling == again and blocks["storage"][i] > 0:
@@ -141,9 +141,9 @@ def test_names_say_what_a_block_is(coop_sim, tmp_path):
         0: ("parameters and buffers", ""),
         1: ("optimizer state", ""),
         2: ("from before the step, or from outside", ""),
-        3: ("computed", "layers.3.fc"),
+        3: ("activations, which can be recomputed", "layers.3.fc"),
         4: ("gradients", "layers.3.fc"),
-        5: ("made in the step, cannot be computed again", "layers.3.fc"),
+        5: ("made in the step, must stay", "layers.3.fc"),
     }
     assert report["has_modules"]
     modules = {it["title"]: it["bytes"] for it in report["fullest"]["modules"]}

@@ -130,6 +130,7 @@ def _run(program: Program, options: Namespace, trace: Path) -> int:
         policy="coop",
         trace=str(trace),
         steps=options.steps,
+        report=None,
         is_quiet=True,
         is_for_workers=program.is_launcher,
     )

@@ -75,14 +75,18 @@ def _begin(settings: Settings) -> None:
     only_if_asked()
     from coop import _budget
     from coop._stats import stats
-    from coop.cli import memory, tracing
+    from coop.cli import memory, reporting, tracing
 
     try:
         device = memory.device_of_this_process(settings.device)
         size = settings.budget or memory.free_bytes(device)
         budget = _budget.budget(size, device=device, policy=settings.policy)
         _budget.put_around_the_program(budget)
-        if settings.trace is not None:
+        recording = None
+        if settings.report is not None:
+            path = _for_this_rank(Path(settings.report))
+            recording = reporting.Recording(path, settings, budget.bytes)
+        elif settings.trace is not None:
             path = _for_this_rank(Path(settings.trace))
             recording = tracing.Recording(path, settings, budget.bytes)
     except (ValueError, RuntimeError, OSError) as error:
@@ -92,7 +96,7 @@ def _begin(settings: Settings) -> None:
     stats()
     device_name = "" if settings.is_quiet else budget.device.type
     atexit.register(_report, device_name, time.perf_counter_ns(), os.getpid())
-    if settings.trace is not None:
+    if recording is not None:
         atexit.register(recording.end)
 
 

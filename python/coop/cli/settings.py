@@ -36,7 +36,9 @@ class Settings:
     policy: str
     trace: str | None
     steps: int | None
-    """After these the program is to end. None: when it is over by itself."""
+    """So many are recorded; then the program is to end, unless it is for a report. None: all."""
+    report: str | None
+    """Of what is recorded."""
     is_quiet: bool
     is_for_workers: bool
     """Not the program itself but the processes that it launches, as torchrun does."""

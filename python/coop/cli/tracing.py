@@ -1,4 +1,4 @@
-"""`coop run --trace` and `coop plan`: the program's steps are recorded.
+"""`coop run --trace`, `--report` and `coop plan`: the program's steps are recorded.
 
 A step ends with the optimizer's; the next begins when a module is called again, so that what comes
 after the last is a part of that one. All up to the end of the first counts as preparation.
@@ -28,6 +28,7 @@ class Recording:
     """Of this process; what it forks has none."""
 
     def __init__(self, path: Path, settings: Settings, budget: int) -> None:
+        self._path = path
         self._settings = settings
         self._budget = budget
         self._process = os.getpid()
@@ -49,10 +50,11 @@ class Recording:
             return
         if self._is_over:
             self._leave()
+        if self._record is None:
+            return  # there were enough
         self._steps += 1
         self._whole = self._begun
-        if self._settings.steps is not None:
-            self._tell()
+        self._tell()
         if self._next is not None:
             self._before_forward()  # it went without a module
         self._next = register_module_forward_pre_hook(self._before_forward)
@@ -64,15 +66,19 @@ class Recording:
         self._next = None
         wanted = self._settings.steps
         if wanted is not None and self._steps >= wanted and self._whole > 0:
-            self.end()
-            self._is_over = True
-            register_module_forward_pre_hook(self._leave)
-            self._leave()
+            return self._have_enough()
         if self._begun == 0:
             # In the first step memory was touched that never had been: that takes its time.
             torch.ops.coop.measure_costs_anew()
         self._begun += 1
         self._record.step()
+
+    def _have_enough(self) -> None:
+        """The program is to end."""
+        self.end()
+        self._is_over = True
+        register_module_forward_pre_hook(self._leave)
+        self._leave()
 
     def _leave(self, *_) -> None:
         """As `sys.exit()`; again and again, if somebody catches that and goes on."""
@@ -80,6 +86,8 @@ class Recording:
             sys.exit(0)
 
     def _tell(self) -> None:
+        if self._settings.steps is None or self._settings.report is not None:
+            return
         now = time.perf_counter_ns()
         took, self._step_began = now - self._step_began, now
         say(f"coop plan: step {self._steps} of {self._settings.steps}, {as_time(took)}\n")
@@ -90,7 +98,7 @@ class Recording:
             return
         try:
             ended.__exit__(None, None, None)
-            if self._settings.steps is not None:
+            if self._settings.steps is not None and self._settings.report is None:
                 notes = {
                     "program_steps": self._steps,
                     "trace_steps": self._whole,

@@ -43,7 +43,7 @@ class Advice {
     if (run_.smallest) {
       say("Give it " + format_bytes(run_.smallest->bytes) +
           ", the smallest budget that was found to work.");
-    } else {
+    } else if (run_.is_floor_known) {
       say("No budget was found that it fits into.");
     }
   }

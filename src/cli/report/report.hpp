@@ -18,6 +18,7 @@ struct ReportedRun {
   const std::string& policy;
   const sim::SimulationResult& result;
   const StepStory& story;
+  bool is_floor_known = true;  // false: nobody looked for the smallest budget
   std::optional<sim::SmallestBudget> smallest;
 
   // Of the run itself if it did not fit, otherwise of one with a little less than the smallest budget.

@@ -25,6 +25,7 @@ class ReportJson {
   std::string write() {
     json_.begin_object();
     write_result_fields(json_, run_.loaded, run_.policy, run_.result);
+    json_.field("is_floor_known", run_.is_floor_known);
     write_smallest_budget(json_, run_.smallest);
     json_.field("name", run_.loaded.name);
     json_.field("has_modules", story_.has_modules());

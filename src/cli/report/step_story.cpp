@@ -23,11 +23,11 @@ const char* describe(Filling filling) {
     case Filling::kFromOutside:
       return "from before the step, or from outside";
     case Filling::kLasting:
-      return "made in the step, cannot be computed again";
+      return "made in the step, must stay";
     case Filling::kComputed:
-      return "computed";
+      return "activations, which can be recomputed";
     case Filling::kAgain:
-      return "computed again";
+      return "recomputed";
     case Filling::kWorkspace:
       return "workspace of operators";
   }

@@ -1,0 +1,109 @@
+// The page, from what the simulator said of each run.
+
+function main() {
+  const report = JSON.parse(document.getElementById("report").textContent);
+  const { runs } = report;
+  const page = document.getElementById("page");
+  const mostBytes = Math.max(...runs.map((run) => Math.max(run.peak_bytes, run.budget_bytes))) * 1.08;
+  const isOne = runs.length === 1;
+  page.replaceChildren(
+    ...(isOne ? [] : [element("h1", {}, `Memory of ${runs.length} runs`), comparison(runs)]),
+    element("div", { className: isOne ? "runs" : "runs several" }, ...runs.map((run) => runSection(run, mostBytes, isOne))),
+    footer(report));
+  redrawAll();
+  addEventListener("beforeprint", redrawAll);
+  addEventListener("afterprint", redrawAll);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redrawAll);
+}
+
+const kViews = [];
+function redrawAll() {
+  for (const view of kViews) view.redraw();
+}
+
+function runSection(run, mostBytes, isOne) {
+  const view = new View(run.step_ns);
+  kViews.push(view);
+  const share = `${asShare(run.budget_bytes, run.peak_bytes)} of the ${asBytes(run.peak_bytes)} that it takes without coop`;
+  const isUsed = (i) => run.moments.held[i].some((bytes) => bytes > 0);
+  const chart = new MemoryChart(run, view, mostBytes);
+  const map = new PoolMap(run, view);
+  const left = run.blocks.left_out;
+  return element("section", {},
+    element(isOne ? "h1" : "h2", {}, `Memory of ${run.name}`),
+    element("p", { className: "faint" }, `in ${asBytes(run.budget_bytes)}, ${share}; policy ${run.policy}`),
+    cards(run),
+    element("ul", { className: "advice" }, ...run.advice.map((text) => element("li", {}, text))),
+    element("h2", {}, "Memory over one step"),
+    element("p", { className: "faint" }, stepText(run)),
+    legendOf(run, isUsed, ["stroke", "the budget"], ["stroke dashed", "what it would take without coop"]),
+    element("figure", {}, chart.canvas),
+    element("h2", {}, "Where it lies"),
+    element("p", { className: "faint" },
+      "Every block of the pool: its address, and from when to when it is there. A tensor that was evicted and comes back is orange from then on."),
+    legendOf(run, isUsed, ["edge", "evicted here"]),
+    zoomTools(view),
+    element("figure", {}, map.canvas),
+    left > 0 ? element("p", { className: "faint" }, `${asCount(left, "block")}, the smallest and shortest, are left out.`) : null,
+    fullestSection(run),
+    lostSection(run),
+    floorSection(run));
+}
+
+function stepText(run) {
+  const count = run.all_steps.length;
+  if (run.status !== "ok") return `Step ${count + 1}, up to where it runs out of memory. Time is what operators take.`;
+  return `${count > 1 ? `The last of ${count} steps` : "The step"}. Time is what operators take, with those that run again.`;
+}
+
+function zoomTools(view) {
+  const back = element("button", { type: "button", disabled: true }, "whole step");
+  back.addEventListener("click", () => view.show(0, view.length));
+  view.listeners.push(() => { back.disabled = view.isWhole; });
+  return element("div", { className: "tools faint" },
+    "Point at a block to see what it is. Drag over a stretch of time to look closer; double-click to go back.", back);
+}
+
+function figures(run) {
+  const isOk = run.status === "ok";
+  return [
+    ["Budget", asBytes(run.budget_bytes), `${asBytes(run.peak_bytes)} without coop`, ""],
+    isOk ? ["More time", asShare(run.overhead, 1), `${asTime(run.base_ns)} become ${asTime(run.total_ns)}`, run.overhead > .5 ? "bad" : "good"]
+      : ["Out of memory", "does not fit", `${asBytes(run.failure.requested_bytes)} asked for`, "bad"],
+    ["Evicted", isOk ? asCount(run.evictions, "time") : "–", isOk ? `${asBytes(run.evicted_bytes)} in all` : "", ""],
+    ["Recomputed", isOk ? asCount(run.recomputed_calls, "operator") : "–", isOk ? `most: ${run.lost.ops[0]?.title ?? "none"}` : "", ""],
+    ["Smallest budget", ...smallestBudget(run), ""],
+  ];
+}
+
+function smallestBudget(run) {
+  if (!run.is_floor_known) return ["not looked for", "a long trace: see coop sim explain"];
+  if (run.smallest_budget_bytes === null) return ["none found", ""];
+  return [asBytes(run.smallest_budget_bytes), `${asShare(run.smallest_budget_bytes, run.peak_bytes)} of what it takes`];
+}
+
+function cards(run) {
+  return element("div", { className: "cards" }, ...figures(run).map(([title, value, more, mood]) =>
+    element("div", { className: `card ${mood}` }, title, element("b", {}, value), element("span", { className: "faint" }, more))));
+}
+
+function comparison(runs) {
+  const table = element("table", { className: "compared" });
+  table.append(element("tr", {}, element("th", {}, ""),
+    ...runs.map((run) => element("th", { scope: "col" }, `${run.name}, ${run.policy}, ${asBytes(run.budget_bytes)}`))));
+  const columns = runs.map(figures);
+  columns[0].forEach(([title], i) => {
+    table.append(element("tr", {}, element("th", { scope: "row" }, title),
+      ...columns.map((column) => element("td", {}, column[i][2] ? `${column[i][1]} (${column[i][2]})` : column[i][1]))));
+  });
+  return table;
+}
+
+function footer(report) {
+  const names = report.runs.map((run) => run.trace).join(", ");
+  return element("footer", { className: "faint" },
+    `Made by coop ${report.version} from ${names}: what was recorded, run again by coop's own engine on memory that is not there. `,
+    "It decides there as it does in the program.");
+}
+
+main();

@@ -1,0 +1,135 @@
+"""`coop report`, `coop run --report` and `coop.report`: one file, which loads nothing."""
+
+import json
+import re
+
+import pytest
+from command_line import COOP, PYTHON, ROOT, run
+from test_plan import TRAINS
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: make setup")
+
+import coop  # noqa: E402
+
+SPOS = ROOT / "tests/data/h200/spos.log.gz"
+PRINTS = "\n".join((TRAINS, "import sys", "for step in range(int(sys.argv[1])):", "    train()"))
+LOSSES = PRINTS + "\n    print(step, model[0].weight.sum().item().hex())\n"
+
+
+def runs_of(page):
+    """What is in a page, which is all that it needs."""
+    text = page.read_text()
+    assert text.startswith("<!DOCTYPE html>")
+    assert not re.search(r"""(src|href)=|https?:|url\(|@import""", text)
+    assert "default-src 'none'" in text
+    found = re.search(
+        r'<script type="application/json" id="report">(.*?)</script>', text, re.DOTALL
+    )
+    return json.loads(found[1])["runs"]
+
+
+# --- of a trace ---
+
+
+def test_a_trace_is_drawn(tmp_path, coop_sim):
+    sim = {"COOP_SIM": str(coop_sim.program)}
+    done = run([*COOP, "report", "--inplace", "--ratio", ".7", SPOS], tmp_path, **sim)
+    assert (done.code, done.out) == (0, "")
+    assert done.err == "mem.html: open it in a browser\n"
+    (run_,) = runs_of(tmp_path / "mem.html")
+    assert (run_["name"], run_["policy"], run_["status"]) == ("spos", "coop", "ok")
+    words = ["--policy", "dtr", "--budget", "3GiB", "--inplace", "-q", "-o", "other.html"]
+    done = run([*COOP, "report", SPOS, SPOS, *words], tmp_path, **sim)
+    assert (done.code, done.out, done.err) == (0, "", "")
+    runs = runs_of(tmp_path / "other.html")
+    assert [it["policy"] for it in runs] == ["dtr", "dtr"]
+    assert [it["budget_bytes"] for it in runs] == [3 << 30] * 2
+
+
+BAD = {
+    "": "the following arguments are required: TRACE",
+    "none.coop": "none.coop: ",
+    f"{SPOS}": "give --ratio or --budget",
+    f"{SPOS} --ratio .5 --budget 1GiB": "either --budget or --ratio",
+    f"{SPOS} --ratio 50": "--ratio 50: a ratio is budget / peak",
+    f"{SPOS} --ratio .5 --policy oracle": "no policy 'oracle'",
+    f"{SPOS} --ratio .5 -o no/folder/mem.html": "no/folder/mem.html cannot be written",
+    f"{SPOS} --ratio .5 -o .": "-o . is a directory",
+}
+
+
+@pytest.mark.parametrize("words", BAD)
+def test_bad_input_is_one_line(tmp_path, coop_sim, words):
+    done = run([*COOP, "report", *words.split()], tmp_path, COOP_SIM=str(coop_sim.program))
+    assert (done.code, done.out) == (2, ""), done.err
+    assert done.err.startswith("coop report: error: ")
+    assert BAD[words] in done.err
+    assert done.err.count("\n") == 1
+    assert not done.files
+
+
+def test_without_a_simulator_it_says_what_to_install(tmp_path):
+    done = run([*COOP, "report", SPOS], tmp_path, COOP_SIM=str(tmp_path / "none"))
+    assert done.code == 2
+    assert "coop was installed without its simulator" in done.err
+
+
+# --- of a program ---
+
+
+def report_of(folder, coop_sim, *words, budget="13MiB"):
+    (folder / "script.py").write_text(LOSSES)
+    command = [*COOP, "run", "--budget", budget, "--report", "mem.html", "script.py", *words]
+    return run(command, folder, COOP_SIM=str(coop_sim.program))
+
+
+def test_the_first_steps_of_a_program_are_drawn_and_it_goes_on(tmp_path, coop_sim):
+    done = report_of(tmp_path, coop_sim, "8")
+    plain = run([*PYTHON, "script.py", "8"], tmp_path)
+    assert (done.code, done.out) == (0, plain.out), done.err
+    assert f"coop: report     {tmp_path}/mem.html" in done.lines
+    assert sorted(done.files) == ["mem.html", "script.py"]
+    (run_,) = runs_of(tmp_path / "mem.html")
+    assert (run_["name"], run_["budget_bytes"], run_["status"]) == ("script", 13 << 20, "ok")
+    assert len(run_["all_steps"]) == 4  # without the first, which is preparation
+    assert run_["recomputed_calls"] > 0
+    assert "parameter 0.weight" in run_["names"]
+    assert {"0", "14"} <= {it["module"] for it in run_["places"]}
+
+
+def test_a_program_that_runs_out_of_memory_is_drawn_up_to_there(tmp_path, coop_sim):
+    done = report_of(tmp_path, coop_sim, "3", budget="4MiB")
+    assert done.code == 1
+    assert "OutOfMemoryError" in done.err
+    (run_,) = runs_of(tmp_path / "mem.html")
+    assert len(run_["blocks"]["bytes"]) > 0
+
+
+def test_wrong_reports_are_refused_before_anything_runs(tmp_path, coop_sim):
+    (tmp_path / "script.py").write_text("print('it runs')")
+    for words, says in {
+        "--report .": "--report . is a directory",
+        "--report mem.html --trace t.coop": "either --report or --trace",
+    }.items():
+        command = [*COOP, "run", *words.split(), "script.py"]
+        done = run(command, tmp_path, COOP_SIM=str(coop_sim.program))
+        assert (done.code, done.out) == (2, "")
+        assert says in done.err
+
+
+def test_a_scope_is_drawn(tmp_path, coop_sim):
+    scope = (
+        "import coop\nwith coop.budget('13MiB'), coop.report('mem.html') as report:\n"
+        "    for _ in range(3):\n        report.step()\n        train()\n"
+    )
+    (tmp_path / "script.py").write_text(TRAINS + scope)
+    done = run([*PYTHON, "script.py"], tmp_path, COOP_SIM=str(coop_sim.program))
+    assert (done.code, done.err) == (0, "")
+    (run_,) = runs_of(tmp_path / "mem.html")
+    assert (run_["name"], len(run_["all_steps"])) == ("mem", 3)
+    assert sorted(done.files) == ["mem.html", "script.py"]
+
+
+def test_where_no_file_can_be_nothing_begins(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no recording can be written there"):
+        coop.report(tmp_path / "no/mem.html").__enter__()
