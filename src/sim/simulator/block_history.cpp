@@ -2,9 +2,13 @@
 
 #include <algorithm>
 
+#include "core/pool/pool.hpp"
+
 namespace coop::sim {
 
-BlockHistory::BlockHistory(const Trace& trace) {
+BlockHistory::BlockHistory(const Trace& trace)
+    : small_limit_(trace.recorded_with() ? trace.recorded_with()->small_limit
+                                         : PoolOptions{}.small_limit) {
   CallNumber next_call{0};
   for (const TraceEvent& event : trace.events()) {
     if (event.kind == EventKind::kCall || event.kind == EventKind::kFinish) {
@@ -50,6 +54,7 @@ void BlockHistory::begin(const EngineEvent& event) {
                                          .begin_event = events_},
                                 .calls_before = calls_};
   taken_for_call_.push_back(event.block.index());
+  if (event.bytes <= small_limit_) return;
   for (const std::size_t span : evicted_for_call_) {
     if (spans_[span].evicted_for_bytes == 0) spans_[span].evicted_for_bytes = event.bytes;
   }

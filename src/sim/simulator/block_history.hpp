@@ -42,8 +42,8 @@ struct BlockSpan {
   std::uint64_t end_event = 0;
   // Of the call that it was taken for, or of the next one if it was for none: its number and 1 more.
   Token call = 0;
-  // If it was evicted: for which call, for how many bytes (0: they had been free), and what it would have cost
-  // to bring it back at once.
+  // If it was evicted: for which call, for how many bytes (0: ahead, that call asked for none), and what it would have
+  // cost to bring it back at once.
   Token evicted_for = 0;
   Bytes evicted_for_bytes = 0;
   double return_ns = 0;
@@ -100,6 +100,7 @@ class BlockHistory final : public EngineObserver {
   std::vector<BlockSpan> spans_;
   std::vector<TimeMark> marks_;
   double now_ = 0;
+  const Bytes small_limit_;  // requests up to this have an area of their own, and evict nothing
   std::uint64_t calls_ = 0;
   std::uint64_t events_ = 0;
   bool was_replay_ = false;  // the last of them

@@ -5,10 +5,11 @@ function main() {
   const { runs } = report;
   const page = document.getElementById("page");
   const mostBytes = Math.max(...runs.map((run) => Math.max(run.peak_bytes, run.budget_bytes))) * 1.08;
+  const longest = Math.max(...runs.map((run) => run.step_ns));  // the same scales for all
   const isOne = runs.length === 1;
   page.replaceChildren(
     ...(isOne ? [] : [element("h1", {}, `Memory of ${runs.length} runs`), comparison(runs)]),
-    element("div", { className: isOne ? "runs" : "runs several" }, ...runs.map((run) => runSection(run, mostBytes, isOne))),
+    element("div", { className: isOne ? "runs" : "runs several" }, ...runs.map((run) => runSection(run, mostBytes, longest, isOne))),
     footer(report));
   redrawAll();
   addEventListener("beforeprint", redrawAll);
@@ -21,8 +22,8 @@ function redrawAll() {
   for (const view of kViews) view.redraw();
 }
 
-function runSection(run, mostBytes, isOne) {
-  const view = new View(run.step_ns);
+function runSection(run, mostBytes, longest, isOne) {
+  const view = new View(longest);
   kViews.push(view);
   const share = `${asShare(run.budget_bytes, run.peak_bytes)} of the ${asBytes(run.peak_bytes)} that it takes without coop`;
   const isUsed = (i) => run.moments.held[i].some((bytes) => bytes > 0);
@@ -32,7 +33,7 @@ function runSection(run, mostBytes, isOne) {
   return element("section", {},
     element(isOne ? "h1" : "h2", {}, `Memory of ${run.name}`),
     element("p", { className: "faint" }, `in ${asBytes(run.budget_bytes)}, ${share}; policy ${run.policy}`),
-    cards(run),
+    isOne ? cards(run) : null,
     element("ul", { className: "advice" }, ...run.advice.map((text) => element("li", {}, text))),
     element("h2", {}, "Memory over one step"),
     element("p", { className: "faint" }, stepText(run)),

@@ -143,10 +143,10 @@ class PoolMap extends Drawing {
   why(i) {
     const evictions = this.run.evicted_blocks;
     const { op, module } = this.run.places[evictions.for_place[i]];
-    const whose = op ? ` for ${op}${module ? ` in ${module}` : ""}` : "";
+    const whose = op ? `${op}${module ? ` in ${module}` : ""}` : "the end";
     const bytes = evictions.for_bytes[i];
-    const room = bytes > 0 ? `to make room for ${asBytes(bytes)}` : "ahead";
-    return `${room}${whose}; to bring it back takes ${asTime(evictions.return_ns[i])}`;
+    const reason = bytes > 0 ? `to make room for ${asBytes(bytes)} for ${whose}` : `ahead of need, before ${whose}`;
+    return `${reason}; to bring it back takes ${asTime(evictions.return_ns[i])}`;
   }
 
   point(event) {
