@@ -171,7 +171,7 @@ void StepStory::add_moments() {
   }
   // A block that changes what it is for ends and begins at once.
   std::stable_sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
-    return a.event != b.event ? a.event < b.event : a.is_more < b.is_more;
+    return a.event != b.event ? a.event < b.event : !a.is_more && b.is_more;
   });
   const std::vector<Bytes> needed = sim::measure_demand_by_call(trace_);
   Moment now;
