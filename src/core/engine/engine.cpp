@@ -110,8 +110,7 @@ RunningCall Engine::begin(Entry& entry, std::span<const StorageId> reads,
   });
   for (std::uint32_t i = 0; i < writes.size(); ++i) begin_write(call.writes[i], i, call);
   targets_ = std::move(targets);
-  if (forecast_) forecast_->resume_places();
-  call_memory_.begin();
+  begin_memory_of_call();
   return call;
 }
 
@@ -259,6 +258,7 @@ void Engine::make_room(RunningCall& call, Bytes bytes) {
     throw;
   }
   pin_again();
+  begin_memory_of_call();
   told.is_done();
 }
 

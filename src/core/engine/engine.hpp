@@ -270,6 +270,7 @@ class Engine final : private BlockOwner, private GraphListener {
   void tell_forecast_of_end(const RunningCall& call, const CallResult& result, CallId recorded,
                             std::span<const StorageId> made) noexcept;
   void plan_step_ahead() noexcept;
+  void begin_memory_of_call() noexcept;
   void bind_to_plan(CallId id, std::uint32_t step_call) noexcept;
   void follow_plan() noexcept;
   [[nodiscard]] bool is_planned_absent(const Value& value) const noexcept;

@@ -173,6 +173,12 @@ std::vector<ValueId> Engine::planned_along() const {
 
 // --- places ---
 
+// The operator runs now: for the first time, or anew.
+void Engine::begin_memory_of_call() noexcept {
+  if (forecast_) forecast_->resume_places();
+  call_memory_.begin();
+}
+
 void Engine::expect_allocations_by(const Call& call) noexcept {
   if (!forecast_) return;
   if (forecast_->plan() != nullptr && call.round == forecast_->round()) {
