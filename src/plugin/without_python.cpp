@@ -35,7 +35,7 @@ WithoutPython::WithoutPython() {
   if (python().has_lock != nullptr && python().has_lock() == 1) state_ = python().give_up();
 }
 
-WithoutPython::~WithoutPython() {
+WithoutPython::~WithoutPython() noexcept(false) {
   if (state_ != nullptr) python().take_back(state_);
 }
 

@@ -12,7 +12,8 @@ class WithoutPython {
   WithoutPython();
   WithoutPython(const WithoutPython&) = delete;
   WithoutPython& operator=(const WithoutPython&) = delete;
-  ~WithoutPython();
+  // Where Python is about to end, it ends a thread that wants its lock: by unwinding.
+  ~WithoutPython() noexcept(false);
 
  private:
   void* state_ = nullptr;  // of the thread; null: it did not have the lock

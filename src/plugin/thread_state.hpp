@@ -1,0 +1,81 @@
+#pragma once
+
+// What a thread is in the middle of, and who puts it there.
+
+#include <cstdint>
+#include <optional>
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include "core/base/bytes.hpp"
+#include "core/engine/out_of_memory.hpp"
+
+namespace coop::plugin {
+
+struct ThreadState {
+  double expected_cost = 0;         // nanoseconds, of the operator that runs
+  Bytes allocated = 0;              // since the operator that can be begun anew has begun
+  std::uint64_t memory_ns = 0;      // spent in finding memory, which is not the operator's own time
+  std::uint32_t unknown_depth = 0;  // inside operators of which we know nothing
+  std::uint32_t sessions = 0;       // CurrentSessions of this thread
+  bool is_unheard = false;          // inside one that was begun at ease
+  std::uint32_t registered_depth = 0;  // inside operators that the program answers for
+  bool is_replaying = false;           // the engine sees to it if memory runs out
+  // Of an operator that can be begun anew: why its first try did not work.
+  std::optional<MemoryReport>* no_room = nullptr;
+  std::uint64_t refusals = 0;                    // requests for memory that were not served
+  const c10::OperatorHandle* running = nullptr;  // the program's operator
+};
+// Every operator asks: nothing here is to be set up or torn down.
+constinit inline thread_local ThreadState this_thread;
+
+// While an operator is tried that can be begun anew.
+class FirstTry {
+ public:
+  explicit FirstTry(std::optional<MemoryReport>& no_room) { this_thread.no_room = &no_room; }
+  FirstTry(const FirstTry&) = delete;
+  FirstTry& operator=(const FirstTry&) = delete;
+  ~FirstTry() { this_thread.no_room = nullptr; }
+};
+
+class ExpectedCost {
+ public:
+  explicit ExpectedCost(double cost) : before_(this_thread.expected_cost) {
+    this_thread.expected_cost = cost;
+  }
+  ExpectedCost(const ExpectedCost&) = delete;
+  ExpectedCost& operator=(const ExpectedCost&) = delete;
+  ~ExpectedCost() { this_thread.expected_cost = before_; }
+
+ private:
+  double before_;
+};
+
+// Whose addresses the operator takes, it does not keep.
+class InsideRegistered {
+ public:
+  explicit InsideRegistered(bool is_registered) : depth_(is_registered ? 1 : 0) {
+    this_thread.registered_depth += depth_;
+  }
+  InsideRegistered(const InsideRegistered&) = delete;
+  InsideRegistered& operator=(const InsideRegistered&) = delete;
+  ~InsideRegistered() { this_thread.registered_depth -= depth_; }
+
+ private:
+  std::uint32_t depth_;
+};
+
+class Running {
+ public:
+  explicit Running(const c10::OperatorHandle& op) : before_(this_thread.running) {
+    this_thread.running = &op;
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+  ~Running() { this_thread.running = before_; }
+
+ private:
+  const c10::OperatorHandle* before_;
+};
+
+}  // namespace coop::plugin
