@@ -13,6 +13,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -40,7 +41,10 @@ inline constexpr std::size_t kFillings = 8;
 struct Place {
   sim::NameNumber op = sim::kNoName;
   sim::NameNumber module = sim::kNoName;
-  friend auto operator<=>(const Place&, const Place&) = default;
+  friend bool operator==(const Place&, const Place&) = default;
+  friend bool operator<(const Place& a, const Place& b) noexcept {
+    return std::tie(a.op, a.module) < std::tie(b.op, b.module);
+  }
 };
 
 struct StoryBlock {
