@@ -45,6 +45,8 @@ class Device {
   // once: there what PyTorch holds when the budget begins is taken off the pool's size instead.
   [[nodiscard]] virtual Bytes bytes_before() = 0;
   [[nodiscard]] virtual bool has_stand_ins() const = 0;
+  // Where there are none: what PyTorch holds by now, counted as bytes_before() counts it.
+  [[nodiscard]] virtual Bytes bytes_now() const { return 0; }
 
   // A pool's memory. Throws std::bad_alloc.
   virtual std::byte* acquire(Bytes bytes) = 0;

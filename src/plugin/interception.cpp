@@ -11,6 +11,7 @@
 #include <torch/library.h>
 
 #include "plugin/audit.hpp"
+#include "plugin/captured.hpp"
 #include "plugin/dispatch_key.hpp"
 #include "plugin/gradients.hpp"
 #include "plugin/intercepted_call.hpp"
@@ -76,14 +77,6 @@ void audit_view(Session& session, const c10::OperatorHandle& op, c10::DispatchKe
   session.findings().add(op, audit.findings());
 }
 
-// A graph keeps addresses, and writes there whenever it is launched; and what we would run again for one of its
-// operators would not run now.
-void refuse_capture(Session& session) {
-  TORCH_CHECK(session.streams() == nullptr || !session.streams()->is_capturing(),
-              "coop: a CUDA graph cannot be captured inside a budget. Capture it before the budget "
-              "begins; what it holds counts then.");
-}
-
 void handle(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit::Stack* stack) {
   if (watched) watched->note(op);
   if (Session::active() == nullptr) return pass_on(op, below, stack);
@@ -91,11 +84,15 @@ void handle(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit
   if (facts.kind == Kind::kOurs) return pass_on(op, below, stack);
   const CurrentSession session;
   if (!session) return pass_on(op, below, stack);
-  if (private_pools.load(std::memory_order_relaxed) > 0) refuse_capture(*session);
   // Python code handles it, and calls others for it, which we see.
   if (below.has(c10::DispatchKey::Python)) return op.redispatchBoxed(below, stack);
 
   const bool is_opaque = facts.kind == Kind::kUnknown || is_handled_out_of_sight(below);
+  if (is_captured(*session)) {
+    const bool has_parts = !is_opaque && facts.kind == Kind::kComposite;
+    if (has_parts) return op.redispatchBoxed(below, stack);
+    return run_captured(*session, op, below, *stack);
+  }
   if (!is_opaque && facts.kind == Kind::kView) {
     // A new gradient becomes the parameter's by being detached from its own history, in both senses.
     if (!session->is_at_ease() && is_accumulating_gradient()) {

@@ -61,6 +61,7 @@ Session::Session(const SessionOptions& options, Bytes pool_bytes)
       small_limit_(pool_.small_limit()),
       takes_light_calls_(small_limit_ > 0 && !options.audit),
       ease_(pool_bytes),
+      torchs_before_(device_.bytes_now()),
       pace_(options.pace_window_ns) {}
 
 // --- memory ---

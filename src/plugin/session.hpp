@@ -191,6 +191,11 @@ class Session : public std::enable_shared_from_this<Session> {
   void export_storage(c10::StorageImpl& impl);
   // The same, but it is still operators only that write it: others may be made again from it.
   void pin_storage(c10::StorageImpl& impl);
+  // A graph that is being captured uses it: it keeps the address, and writes there whenever it is launched.
+  void give_to_graph(c10::StorageImpl& impl);
+  // PyTorch has taken memory of its own for a graph or a MemPool, or has given some back: it counts in the budget.
+  // Throws c10::OutOfMemoryError.
+  void count_outside();
   // For everything that happens between operators.
   void between_operators();
   // Before one. Throws c10::OutOfMemoryError where it is slower than the program wants it to be.
@@ -237,6 +242,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void note_held(Bytes held) noexcept;
   StorageRecord* find_foreign(c10::StorageImpl& impl, const void* data);
   StorageRecord* foreign_record_of(c10::StorageImpl& impl);
+  StorageRecord* add_foreign(c10::StorageImpl& impl, const Memory& memory, Bytes room);
   void drop_old_foreign(c10::StorageImpl& impl, const void* data) noexcept;
   void release_foreign(std::unique_ptr<StorageRecord> record) noexcept;
   [[nodiscard]] bool is_sweep_due() const;
@@ -272,7 +278,12 @@ class Session : public std::enable_shared_from_this<Session> {
   std::unordered_map<c10::StorageImpl*, std::unique_ptr<StorageRecord>> foreign_;
   std::vector<StorageRecord*> stand_ins_;  // by BlockId::index()
   std::size_t sweep_at_ = 64;
-  Bytes foreign_bytes_ = 0;  // first seen since the last sweep
+  Bytes foreign_bytes_ = 0;    // first seen since the last sweep
+  const Bytes torchs_before_;  // what PyTorch held before there was a pool
+  std::mutex outside_mutex_;
+  c10::intrusive_ptr<c10::StorageImpl> outside_;  // for all that it has taken since
+  std::atomic<Bytes> outside_bytes_ = 0;
+  std::atomic<bool> has_given_to_graph_ = false;
   Bytes peak_held_ = 0;
   Bytes peak_since_reset_ = 0;
   MemoryReport last_out_of_memory_;

@@ -271,10 +271,11 @@ Session::PoolsOf Session::pools_of(c10::Device device) {
     if (session.options_.device != device) return;
     const Bytes held = session.engine_.held_bytes();
     const std::scoped_lock lock(session.mutex_);
+    const Bytes outside = session.outside_bytes_;  // PyTorch counts that itself
     ++all.count;
     all.bytes += session.pool_.bytes();
-    all.held += held;
-    all.peak += std::max(session.peak_since_reset_, held);
+    all.held += held - std::min(held, outside);
+    all.peak += std::max(session.peak_since_reset_, held) - std::min(held, outside);
   });
   return all;
 }

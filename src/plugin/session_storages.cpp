@@ -217,13 +217,16 @@ StorageRecord* Session::foreign_record_of(c10::StorageImpl& impl) {
   if (StorageRecord* known = find_foreign(impl, memory.data)) return known;
   drop_old_foreign(impl, memory.data);  // resized or shared, if it was there
   if (is_sweep_due()) sweep_foreign();
+  return add_foreign(impl, memory, device_.has_stand_ins() ? impl.nbytes() : 0);
+}
 
+// With a block of that size in its place.
+StorageRecord* Session::add_foreign(c10::StorageImpl& impl, const Memory& memory, Bytes room) {
   auto record = std::make_unique<StorageRecord>(*this, impl);
   record->bytes = impl.nbytes();
   record->is_foreign = true;
   record->address = memory.data;
   record->is_trusted = is_written_by_operators_only(device_, impl, memory);
-  const Bytes room = device_.has_stand_ins() ? record->bytes : 0;
   try {
     record->id = engine_.add_foreign_source(record->token(), record->bytes, room);
   } catch (const OutOfMemory&) {
@@ -313,6 +316,8 @@ void Session::release_all_foreign() noexcept {
     const std::scoped_lock lock(mutex_);
     foreign.swap(foreign_);
   }
+  outside_.reset();
+  outside_bytes_ = 0;
   for (auto& entry : foreign) release_foreign(std::move(entry.second));
 }
 

@@ -15,6 +15,9 @@
 // What the program itself must order (one stream reads what another has made), it orders as it does without
 // us: no address changes hands without the above.
 //
+// Nobody waits for a stream that is being captured, nor makes it wait: that would become a part of the graph. Before a
+// capture home waits for all the others, and while one goes on its stream gets no memory of ours.
+//
 // Any thread may call these; blocks go under the engine's lock.
 
 #include <atomic>
@@ -61,6 +64,8 @@ class StreamOrder : public PoolListener {
   virtual std::unique_ptr<AtHome> at_home() = 0;
   // Home is about to read or write it.
   virtual void await(BlockId block) noexcept = 0;
+  // A graph is about to be captured: what other streams have begun, home waits for now, since it cannot later.
+  virtual void await_all() noexcept = 0;
 };
 
 }  // namespace coop::plugin

@@ -149,12 +149,14 @@ class CudaAllocator final : public CUDAAllocator {
 
   void beginAllocateToPool(c10::DeviceIndex device, c10::MempoolId_t pool,
                            std::function<bool(cudaStream_t)> filter) override {
+    with_session_of(device, [](Session& session) { session.streams()->await_all(); });
     redirections_.begin(device, pool, filter);
     torchs_own->beginAllocateToPool(device, pool, std::move(filter));
   }
   void endAllocateToPool(c10::DeviceIndex device, c10::MempoolId_t pool) override {
     redirections_.end(device, pool);
     torchs_own->endAllocateToPool(device, pool);
+    with_session_of(device, [](Session& session) { session.count_outside(); });
   }
   bool initialized() override { return torchs_own->initialized(); }
   void init(int devices) override { torchs_own->init(devices); }
@@ -169,7 +171,10 @@ class CudaAllocator final : public CUDAAllocator {
   }
   void enable(bool value) override { torchs_own->enable(value); }
   bool isEnabled() const override { return torchs_own->isEnabled(); }
-  void emptyCache(c10::MempoolId_t pool) override { torchs_own->emptyCache(pool); }
+  void emptyCache(c10::MempoolId_t pool) override {
+    torchs_own->emptyCache(pool);
+    with_session_of(c10::cuda::current_device(), [](Session& session) { session.count_outside(); });
+  }
   void releasePool(c10::DeviceIndex device, c10::MempoolId_t pool) override {
     torchs_own->releasePool(device, pool);
   }
@@ -263,6 +268,10 @@ class CudaAllocator final : public CUDAAllocator {
     if (session->options().device.index() != device) return nullptr;
     const cudaStream_t stream = c10::cuda::getCurrentCUDAStream(device).stream();
     return redirections_.has(device, stream) ? nullptr : session;
+  }
+  static void with_session_of(c10::DeviceIndex device, const std::function<void(Session&)>& fn) {
+    const CurrentSession session(CurrentSession::Whose::kAnybodys);
+    if (session && session->options().device == c10::Device(c10::kCUDA, device)) fn(*session);
   }
   static SegmentInfo segment_of(Session& session) {
     SegmentInfo segment;

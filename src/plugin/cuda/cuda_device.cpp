@@ -33,6 +33,9 @@ class CudaDevice final : public Device {
     const CUDAGuard guard(which().index());
     if (staging_ == nullptr) staging_ = acquire(kStaging);
     plain_cuda_allocator().emptyCache();
+    return bytes_now();
+  }
+  [[nodiscard]] Bytes bytes_now() const override {
     const auto stats = plain_cuda_allocator().getDeviceStats(which().index());
     return kStaging + static_cast<Bytes>(stats.reserved_bytes[0].current);
   }

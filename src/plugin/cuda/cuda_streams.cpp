@@ -7,6 +7,15 @@
 #include <c10/cuda/CUDAGuard.h>
 
 namespace coop::plugin {
+namespace {
+
+bool is_captured(cudaStream_t stream) noexcept {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  static_cast<void>(cudaStreamIsCapturing(stream, &status));
+  return status != cudaStreamCaptureStatusNone;
+}
+
+}  // namespace
 
 CudaStreams::CudaStreams(c10::DeviceIndex device) : device_(device) {
   const c10::cuda::CUDAGuard guard(device);
@@ -19,11 +28,7 @@ cudaStream_t CudaStreams::current() const {
   return c10::cuda::getCurrentCUDAStream(device_).stream();
 }
 
-bool CudaStreams::is_capturing() const {
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  static_cast<void>(cudaStreamIsCapturing(current(), &status));
-  return status != cudaStreamCaptureStatusNone;
-}
+bool CudaStreams::is_capturing() const { return is_captured(current()); }
 
 bool CudaStreams::is_home() const {
   return !has_home_.load(std::memory_order_acquire) ||
@@ -129,6 +134,12 @@ void CudaStreams::await(BlockId block) noexcept {
   if (block.index() < marks_.size()) await_marked(marks_[block.index()]);
 }
 
+void CudaStreams::await_all() noexcept {
+  const std::scoped_lock lock(mutex_);
+  for (const Other& other : others_) wait(home_, other.stream);
+  std::fill(marks_.begin(), marks_.end(), Marks{0});
+}
+
 void CudaStreams::block_goes(BlockId block) noexcept {
   if (!has_marks_.load(std::memory_order_relaxed)) return;
   const std::scoped_lock lock(mutex_);
@@ -144,6 +155,8 @@ void CudaStreams::await_marked(Marks marks) noexcept {
 // An event may be recorded anew as soon as somebody has been told to wait for it. The default stream is the current
 // device's, whose that may be.
 void CudaStreams::wait(cudaStream_t waiting, cudaStream_t awaited) noexcept {
+  const bool may_be_captured = private_pools.load(std::memory_order_relaxed) > 0;
+  if (may_be_captured && (is_captured(waiting) || is_captured(awaited))) return;
   int before = device_;
   static_cast<void>(cudaGetDevice(&before));
   if (before != device_) static_cast<void>(cudaSetDevice(device_));

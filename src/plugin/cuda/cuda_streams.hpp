@@ -25,6 +25,7 @@ class CudaStreams final : public StreamOrder {
   void use_on(BlockId block, c10::Stream stream) override;
   std::unique_ptr<AtHome> at_home() override;
   void await(BlockId block) noexcept override;
+  void await_all() noexcept override;
   void block_goes(BlockId block) noexcept override;
 
  private:
