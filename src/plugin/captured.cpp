@@ -43,7 +43,9 @@ void run_captured(Session& session, const c10::OperatorHandle& op, c10::Dispatch
 void Session::give_to_graph(c10::StorageImpl& impl) {
   with_torch_errors([&] {
     StorageRecord* record = record_of(impl);
-    if (record == nullptr || !record->is_trusted) return;
+    if (record == nullptr) return;
+    const bool stays = record->is_exported || record->is_foreign;
+    if (stays && !record->is_trusted) return;
     TORCH_CHECK(engine_.is_resident(record->id),
                 "coop: a CUDA graph that is being captured uses a tensor of ", impl.nbytes(),
                 " bytes that is evicted now, and nothing can be computed again inside a capture. "

@@ -88,11 +88,6 @@ void handle(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit
   if (below.has(c10::DispatchKey::Python)) return op.redispatchBoxed(below, stack);
 
   const bool is_opaque = facts.kind == Kind::kUnknown || is_handled_out_of_sight(below);
-  if (is_captured(*session)) {
-    const bool has_parts = !is_opaque && facts.kind == Kind::kComposite;
-    if (has_parts) return op.redispatchBoxed(below, stack);
-    return run_captured(*session, op, below, *stack);
-  }
   if (!is_opaque && facts.kind == Kind::kView) {
     // A new gradient becomes the parameter's by being detached from its own history, in both senses.
     if (!session->is_at_ease() && is_accumulating_gradient()) {
@@ -106,6 +101,7 @@ void handle(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit
     if (facts.raw_reader == nullptr) return op.redispatchBoxed(below, stack);
     return run_with_contents(*facts.raw_reader, op, stack, below);
   }
+  if (is_captured(*session)) return run_captured(*session, op, below, *stack);
   if (!is_opaque && run_if_light(*session, op, facts, below, *stack)) return;
   InterceptedCall(*session, op, facts, below, *stack, is_opaque).run();
 }

@@ -173,7 +173,11 @@ class CudaAllocator final : public CUDAAllocator {
   bool isEnabled() const override { return torchs_own->isEnabled(); }
   void emptyCache(c10::MempoolId_t pool) override {
     torchs_own->emptyCache(pool);
-    with_session_of(c10::cuda::current_device(), [](Session& session) { session.count_outside(); });
+    try {
+      with_session_of(c10::cuda::current_device(), [](Session& it) { it.count_outside(); });
+    } catch (const c10::OutOfMemoryError&) {
+      // More is held than there is room for: whoever took it has heard of that.
+    }
   }
   void releasePool(c10::DeviceIndex device, c10::MempoolId_t pool) override {
     torchs_own->releasePool(device, pool);
