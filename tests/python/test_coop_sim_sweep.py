@@ -65,12 +65,20 @@ def test_sweep_sums_up_what_every_policy_can_run(coop_sim):
         if r["status"] == "ok"
     }
     rows = re.findall(r"^  (coop|dtr) +(\S+) +(\S+) +(\S+)$", text, re.MULTILINE)
-    assert [policy for policy, *_ in rows] == 4 * ["coop", "dtr"]
+    assert [policy for policy, *_ in rows] == 5 * ["coop", "dtr"]
     for i, ratio in enumerate((0.5, 0.2, 0.05)):
         common = [t for t in traces if all((t, p, ratio) in ok for p in ("coop", "dtr"))]
         for policy, *cells in rows[:2]:
             assert int(cells[i]) == sum((t, policy, ratio) in ok for t in traces)
-        for figure, lines in (("overhead", rows[2:4]), ("fragmentation", rows[4:6])):
+        for policy, *cells in rows[4:6]:
+            overheads = [
+                (ok[t, policy, ratio]["overhead"], ok[t, other, ratio]["overhead"])
+                for t in common
+                for other in ("coop", "dtr")
+                if other != policy
+            ]
+            assert int(cells[i]) == sum(own < other + 0.0005 for own, other in overheads)
+        for figure, lines in (("overhead", rows[2:4]), ("fragmentation", rows[6:8])):
             for policy, *cells in lines:
                 figures = [100 * ok[trace, policy, ratio][figure] for trace in common]
                 mean = f"{sum(figures) / len(figures):.1f}%" if figures else "-"

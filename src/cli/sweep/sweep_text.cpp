@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <functional>
 #include <optional>
 
@@ -119,6 +120,20 @@ class AcrossTraces {
     return std::to_string(count);
   }
 
+  // Of those that fit with all policies: in how many no other has less overhead, as far as it is shown.
+  [[nodiscard]] std::string lowest(std::size_t policy) const {
+    if (!is_complete_) return kNotRun;
+    constexpr double kShown = 0.0005;
+    const auto is_lowest = [&](std::size_t trace) {
+      const double own = at(trace, policy)->last().overhead();
+      for (std::size_t other = 0; other < sweep_.plan().policies.size(); ++other) {
+        if (at(trace, other)->last().overhead() < own - kShown) return false;
+      }
+      return true;
+    };
+    return std::to_string(std::ranges::count_if(common_, is_lowest));
+  }
+
   // Over the traces that fit with every policy: others would compare a policy that has paid for a
   // difficult trace with one that has given up.
   [[nodiscard]] std::string mean(std::size_t policy, const Figure& figure) const {
@@ -181,6 +196,8 @@ std::string sweep_summary(const Sweep& sweep) {
   table.add_policies("Fits: how many of the " + format_count(plan.traces.size(), "trace"),
                      [&](auto policy, auto ratio) { return ratios[ratio].fitting(policy); });
   table.add_policies("Overhead: mean over the traces that fit with all of these", means(kOverhead));
+  table.add_policies("Lowest: in how many of the same traces no other policy has less",
+                     [&](auto policy, auto ratio) { return ratios[ratio].lowest(policy); });
   table.add_policies("Fragmentation: mean over the same traces", means(kFragmentation));
   table.add_policies("Search time: ms a step, mean over the same traces", means(kSearchMs));
   return sweep.is_complete() ? table.text() : joined({table.text(), "\n", legend(sweep)});
