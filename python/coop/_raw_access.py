@@ -1,11 +1,13 @@
 """Ways to a tensor's memory that no operator shows: while a budget is in force, they ask first.
 
 Whoever took an address may keep it, and may write there: after that the tensor stays where it is,
-and nothing is made again from it.
+and nothing is made again from it. Those that are known to do no more than look (to save a tensor,
+to tell which share their memory) leave it as good as it was, but for its place.
 """
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -19,7 +21,6 @@ _TENSOR_TAKES_ADDRESS = (
     "numpy",
     "__array__",
     "__dlpack__",
-    "data_ptr",
     "storage",
     "share_memory_",
     "is_shared",
@@ -28,6 +29,7 @@ _TENSOR_TAKES_ADDRESS = (
     "map_",
     "map2_",
 )
+_TENSOR_TAKES_ADDRESS_OR_READS = ("data_ptr", "untyped_storage")
 _TENSOR_LOOKS_ONCE = ("tolist",)
 # A storage's own, which somebody may have kept from before the budget. They write without an
 # operator, hand the memory to others, or exchange it.
@@ -48,6 +50,15 @@ _TO_DLPACK = (
     (torch._C, "_to_dlpack_versioned"),
 )
 _ONLY_READ = ((torch.Tensor, "__deepcopy__"), (torch, "save"), (torch.serialization, "save"))
+# Modules in which addresses are compared, or read from. A Trainer saves its model through most of
+# them: were its parameters not to be relied on from then on, next to nothing could be evicted.
+_READERS = {
+    "safetensors.torch",
+    "huggingface_hub.serialization._torch",
+    "transformers.modeling_utils",
+    "transformers.pytorch_utils",
+    "accelerate.utils.modeling",
+}
 # Read the tensors in a list without an operator, and where in their arguments it is.
 _READ_A_LIST = (
     (torch, "tensor", 0),
@@ -141,13 +152,21 @@ def _only_reading(function: Callable) -> Callable:
     return call
 
 
+def _is_asked_by_a_reader() -> bool:
+    """By the code that has called what was replaced; this, what asks, and `call` are in between."""
+    if _this_thread.only_reads:
+        return True
+    caller = sys._getframe(2).f_back  # none if that is a thread of C's
+    return caller is not None and caller.f_globals.get("__name__") in _READERS
+
+
 def _export_or_pin(tensor: torch.Tensor) -> None:
     coop = torch.ops.coop
-    (coop.pin_tensor if _this_thread.only_reads else coop.export_tensor)(tensor)
+    (coop.pin_tensor if _is_asked_by_a_reader() else coop.export_tensor)(tensor)
 
 
 def _export_unless_pinned(storage: torch.UntypedStorage) -> None:
-    if not _this_thread.only_reads:
+    if not _is_asked_by_a_reader():
         torch.ops.coop.export_storage(storage)
 
 
@@ -156,7 +175,7 @@ def raw_access_is_seen() -> Iterator[None]:
     coop = torch.ops.coop
     tensor, storage = torch.Tensor, torch.UntypedStorage
     asked = [(tensor, name, coop.export_tensor) for name in _TENSOR_TAKES_ADDRESS]
-    asked += [(tensor, "untyped_storage", _export_or_pin)]
+    asked += [(tensor, name, _export_or_pin) for name in _TENSOR_TAKES_ADDRESS_OR_READS]
     asked += [(storage, "data_ptr", _export_unless_pinned)]
     asked += [(tensor, name, coop.bring_back) for name in _TENSOR_LOOKS_ONCE]
     asked += [(storage, name, coop.export_storage) for name in _STORAGE_TAKES_ADDRESS]

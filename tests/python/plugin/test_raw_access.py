@@ -1,6 +1,7 @@
 """Contents that change, or are read, without an operator: through addresses and storages."""
 
 import copy
+import ctypes
 import io
 
 import pytest
@@ -159,5 +160,34 @@ def test_what_was_saved_can_be_relied_on():
         assert torch.equal(y, (older + 1) * 2)
         array = x.numpy()  # whoever takes an address can still write there
         array[0] = 7
+        assert y[0].item() == 2
+        assert (x * 2)[0].item() == 14
+
+
+def test_what_was_saved_by_safetensors_can_be_relied_on(tmp_path):
+    """Which gets by addresses at what it writes down."""
+    safetensors = pytest.importorskip("safetensors.torch", reason="safetensors is not installed")
+    older = torch.arange(5000.0)
+    with stress():
+        x = torch.arange(5000.0) + 1
+        file = tmp_path / "saved.safetensors"
+        safetensors.save_file({"x": x, "older": older}, file)
+        saved = safetensors.save({"x": x})
+        y, z = x * 2, older * 2
+        for it in (y, z):
+            assert not torch.ops.coop.is_resident(it)
+        assert torch.equal(y, (older + 1) * 2)
+    loaded = safetensors.load_file(file)
+    assert torch.equal(loaded["x"], older + 1)
+    assert torch.equal(loaded["older"], older)
+    assert torch.equal(safetensors.load(saved)["x"], older + 1)
+
+
+def test_an_address_taken_by_others_is_one_that_is_written():
+    with stress():
+        x = torch.arange(5000.0) + 1
+        address = x.data_ptr()
+        y = x * 2
+        ctypes.c_float.from_address(address).value = 7
         assert y[0].item() == 2
         assert (x * 2)[0].item() == 14
