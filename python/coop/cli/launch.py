@@ -13,8 +13,12 @@ from pathlib import Path
 from coop import _native, _versions
 from coop.cli.parser import Parser
 
-# Programs that only start others, which do the work.
-_LAUNCHERS = ("torch.distributed.run", "torch.distributed.launch")
+# Programs that only start others, which do the work; and what people call them by.
+_LAUNCHERS = ("torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch")
+_COMMANDS = {
+    ("torchrun",): "torch.distributed.run",
+    ("accelerate", "launch"): "accelerate.commands.launch",
+}
 
 _SIZE = re.compile(r"(\d+(?:\.\d{1,9})?)(?: ?(?:[KMGT]i?)?B|%)?")
 _RECORDING = b"coop-trace "  # how each begins
@@ -62,8 +66,9 @@ def program_of(parser: Parser, options: argparse.Namespace) -> Program:
         del words[0]
     if not words:
         parser.error("which module?" if is_module else "which program?")
-    if not is_module and words[0] == "torchrun":
-        is_module, words[0] = True, _LAUNCHERS[0]
+    for command, module in _COMMANDS.items():
+        if not is_module and tuple(words[: len(command)]) == command:
+            is_module, words = True, [module, *words[len(command) :]]
     return Program(is_module, words)
 
 

@@ -41,7 +41,7 @@ class Settings:
     """Of what is recorded."""
     is_quiet: bool
     is_for_workers: bool
-    """Not the program itself but the processes that it launches, as torchrun does."""
+    """Not for the program itself but for what it launches, as torchrun does."""
 
     def put_into(self, environment: MutableMapping[str, str]) -> None:
         path = environment.get(_PATH)
@@ -52,10 +52,11 @@ class Settings:
     def taken_from(cls, environment: MutableMapping[str, str]) -> Settings | None:
         """They are gone from there then. None if they are not for this process."""
         fields = json.loads(environment[_VARIABLE])
+        if fields["is_for_workers"]:  # this is the launcher: they stay, for those that it starts
+            environment[_VARIABLE] = json.dumps({**fields, "is_for_workers": False})
+            return None
         path = fields.pop("path")
         settings = cls(**fields)
-        if settings.is_for_workers and "LOCAL_RANK" not in environment:
-            return None  # this is the launcher: they stay, for the others
         del environment[_VARIABLE]
         if path is None:
             del environment[_PATH]
