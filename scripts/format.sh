@@ -10,7 +10,7 @@ for tool in clang-format "$ruff"; do
 done
 
 mapfile -t cpp < <(find src tests bench -name '*.hpp' -o -name '*.cpp')
-python=(python tests bench scripts)
+python=(python examples tests bench scripts)
 
 if [[ ${1:-} == --check ]]; then
   clang-format --dry-run -Werror "${cpp[@]}"

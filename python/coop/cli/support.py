@@ -37,6 +37,10 @@ def _plugin(test: str) -> str:
     return f"plugin/{test}"
 
 
+def _integration(test: str) -> str:
+    return f"integrations/{test}"
+
+
 _UNKNOWN_OPERATOR = _plugin(
     "test_register.py::test_an_unknown_one_is_kept_and_the_program_is_told_once"
 )
@@ -59,6 +63,27 @@ TABLE = (
         WORKS,
         "like any other program",
         _plugin("test_programs.py::test_budget"),
+    ),
+    Support(
+        "HF Trainer",
+        WORKS,
+        "a callback, or coop run",
+        _integration("test_transformers.py::test_the_same_losses_and_checkpoints"),
+        package="transformers",
+    ),
+    Support(
+        "Lightning",
+        WORKS,
+        "a callback, or coop run",
+        _integration("test_lightning.py::test_the_same_losses_and_checkpoints"),
+        package="lightning",
+    ),
+    Support(
+        "Accelerate",
+        WORKS,
+        "and accelerate launch",
+        _integration("test_accelerate.py::test_the_same_losses"),
+        package="accelerate",
     ),
     Support(
         "torch.compile",
