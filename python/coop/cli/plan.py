@@ -132,6 +132,7 @@ def _run(program: Program, options: Namespace, trace: Path) -> int:
         steps=options.steps,
         report=None,
         is_quiet=True,
+        is_live=False,
         is_for_workers=program.is_launcher,
     )
     environment = dict(os.environ)

@@ -18,6 +18,8 @@ from coop._text import as_bytes, as_time
 from coop.cli.parser import fail, say
 from coop.cli.settings import Settings
 
+STDERR = 2
+
 
 def prepare() -> None:
     settings = Settings.taken_from(os.environ)
@@ -98,6 +100,16 @@ def _begin(settings: Settings) -> None:
     atexit.register(_report, device_name, time.perf_counter_ns(), os.getpid())
     if recording is not None:
         atexit.register(recording.end)
+    if settings.is_live and _rank() in ("", "0"):
+        _show_live()
+
+
+def _show_live() -> None:
+    """On stderr, as all that we say."""
+    from coop.cli import live
+
+    if live.can_be_shown(STDERR):
+        atexit.register(live.Live(STDERR).stop)
 
 
 def _rank() -> str:

@@ -51,6 +51,7 @@ def main(arguments: Sequence[str]) -> NoReturn:
         steps=STEADY if options.report else None,
         report=options.report and str(Path(options.report).absolute()),
         is_quiet=options.quiet,
+        is_live=options.live,
         is_for_workers=program.is_launcher,
     )
     settings.put_into(os.environ)
@@ -70,6 +71,7 @@ def _parser() -> Parser:
     add("--policy", metavar="NAME", default="coop", help="what decides which tensors go (coop)")
     add("--trace", metavar="FILE", help="record what runs, for coop sim; .gz is gzipped")
     add("--report", metavar="FILE", help="draw what happens in memory in the first steps, as .html")
+    add("--live", action="store_true", help="what happens, in the last row of the terminal")
     add("-q", "--quiet", action="store_true", help="without the five lines at the end")
     launch.add_program(parser)
     return parser

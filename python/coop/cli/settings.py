@@ -40,6 +40,8 @@ class Settings:
     report: str | None
     """Of what is recorded."""
     is_quiet: bool
+    is_live: bool
+    """A line at the foot of the terminal."""
     is_for_workers: bool
     """Not for the program itself but for what it launches, as torchrun does."""
 
