@@ -12,7 +12,7 @@ from importlib import import_module
 import coop
 from coop.cli.parser import fail, say
 
-COMMANDS = ("run", "plan", "report", "doctor", "sim")
+COMMANDS = ("run", "plan", "report", "bench", "doctor", "sim")
 
 HELP = """\
 usage: coop <command> [<argument>...]
@@ -23,6 +23,7 @@ again when it is needed; the result stays the same, bit for bit.
   run      run a program inside a budget, unchanged
   plan     what every budget would cost a program, from a few of its steps
   report   what happens in memory, drawn: one HTML file
+  bench    what budgets cost ten networks, beside what others do about memory
   doctor   what there is here, whether coop works with it, and what to do if not
   sim      the simulator: what other budgets would cost a recorded program
 

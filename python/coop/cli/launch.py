@@ -6,6 +6,7 @@ import argparse
 import gzip
 import os
 import re
+import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,6 +81,13 @@ def check(parser: Parser, options: argparse.Namespace, program: Program) -> None
         parser.error(f"there is no device {options.device!r}; there are cpu, cuda, cuda:1 ...")
     if sys.flags.ignore_environment or sys.flags.no_site:
         parser.error("a budget comes in by the environment: without python's -E, -I and -S, please")
+    check_installation(parser)
+    if not program.is_module:
+        _check_file(parser, program.words[0])
+
+
+def check_installation(parser: Parser) -> None:
+    """PyTorch, and our own library for it."""
     try:
         _versions.check_installed_torch()
     except RuntimeError as error:
@@ -87,8 +95,14 @@ def check(parser: Parser, options: argparse.Namespace, program: Program) -> None
     library = _native.library_path()
     if not Path(library).exists():
         parser.error(f"coop's native library is not at {library}: install coop again")
-    if not program.is_module:
-        _check_file(parser, program.words[0])
+
+
+def check_picture(parser: Parser, option: str, path: Path) -> None:
+    """Before anything takes time."""
+    if path.suffix not in (".svg", ".html", ".png"):
+        parser.error(f"{option} {path}: pictures are .svg, .html or .png")
+    if path.suffix == ".png" and shutil.which("rsvg-convert") is None:
+        parser.error(f"{option} {path}: .png needs rsvg-convert (Debian: librsvg2-bin)")
 
 
 def check_writable(parser: Parser, option: str, path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from argparse import ArgumentTypeError
 from typing import NoReturn
 
 USAGE_ERROR = 2
@@ -27,6 +28,17 @@ def say(text: str) -> None:
 def one_line(why: object) -> str:
     """Of an error's text what comes first; our own begin with our name."""
     return str(why).strip().partition("\n")[0].removeprefix("coop: ")
+
+
+def ratios(text: str) -> list[float]:
+    """An argument's type."""
+    try:
+        found = [float(word) for word in text.split(",")]
+    except ValueError:
+        found = []
+    if not found or not all(0 < ratio <= 1 for ratio in found):
+        raise ArgumentTypeError(f"{text!r} is not shares of the peak, such as .8,.6")
+    return found
 
 
 class Parser(argparse.ArgumentParser):

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from argparse import ArgumentTypeError, Namespace
+from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from coop.cli import launch
 from coop.cli.advice import FEWEST_STEPS, STEADY, Plan, Recorded
 from coop.cli.budgets import Simulator
 from coop.cli.launch import Program
-from coop.cli.parser import USAGE_ERROR, Parser, say
+from coop.cli.parser import USAGE_ERROR, Parser, ratios, say
 from coop.cli.settings import Settings, notes_beside
 from coop.cli.sim import path_of_simulator
 
@@ -75,7 +75,7 @@ def _parser() -> Parser:
     add = parser.add_argument
     add("--steps", metavar="N", type=int, default=STEADY, help="how many (%(default)s)")
     launch.add_budget(parser)
-    add("--ratios", metavar="A,B", type=_ratios, help="try these shares of the peak, such as .8,.6")
+    add("--ratios", metavar="A,B", type=ratios, help="try these shares of the peak, such as .8,.6")
     add("--picture", metavar="FILE", type=Path, help="draw it as .svg, .html or .png")
     add("--trace", metavar="FILE", type=Path, help="keep the recording, for coop sim; .gz: gzipped")
     add("--json", action="store_true", help="for programs; what the program prints is on stderr")
@@ -83,35 +83,17 @@ def _parser() -> Parser:
     return parser
 
 
-def _ratios(text: str) -> list[float]:
-    try:
-        ratios = [float(word) for word in text.split(",")]
-    except ValueError:
-        ratios = []
-    if not ratios or not all(0 < ratio <= 1 for ratio in ratios):
-        raise ArgumentTypeError(f"{text!r} is not shares of the peak, such as .8,.6")
-    return ratios
-
-
 def _check(parser: Parser, options: Namespace) -> None:
     if not FEWEST_STEPS <= options.steps <= 1000:
         parser.error(f"--steps {options.steps}: it takes {FEWEST_STEPS} to 1000")
     if options.picture is not None:
-        _check_picture(parser, options.picture)
+        launch.check_picture(parser, "--picture", options.picture)
     for name in ("picture", "trace"):
         path = getattr(options, name)
         if path is not None:
             launch.check_writable(parser, f"--{name}", path)
     if "LOCAL_RANK" in os.environ:
         parser.error("it is one plan for all processes: coop plan torchrun ...")
-
-
-def _check_picture(parser: Parser, path: Path) -> None:
-    """The simulator would say so, too, when the program has run."""
-    if path.suffix not in (".svg", ".html", ".png"):
-        parser.error(f"--picture {path}: pictures are .svg, .html or .png")
-    if path.suffix == ".png" and shutil.which("rsvg-convert") is None:
-        parser.error(f"--picture {path}: .png needs rsvg-convert (Debian: librsvg2-bin)")
 
 
 def _name_of_trace(options: Namespace, program: Program) -> str:

@@ -1,0 +1,124 @@
+"""The networks by name: what is known of each without PyTorch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large a network is on a kind of device."""
+
+    maker: str
+    """Of its workload, given a batch size: "file:function" of coop.bench.networks."""
+    batch: int
+    step_s: float
+    """A plain step takes about so long. A guess, for the first --dry-run only."""
+    needs: str | None = None
+    """A package."""
+
+    @property
+    def is_missing(self) -> bool:
+        return self.needs is not None and find_spec(self.needs) is None
+
+
+@dataclass(frozen=True)
+class Network:
+    title: str
+    layers: tuple[str, ...]
+    """The classes of modules that people put torch.utils.checkpoint around."""
+    cuda: Size
+    cpu: Size
+    """Smaller, and of PyTorch alone."""
+    is_adam: bool = False
+    """Otherwise SGD with momentum."""
+    trace: str | None = None
+    """Its recording in tests/data/h200, which has a lower bound."""
+    shown_at: float = 0.5
+    """The memory ratio of the short table."""
+    not_compiled: str | None = None
+    """Why torch.compile is not tried."""
+
+    def size(self, device: str) -> Size:
+        return self.cuda if device == "cuda" else self.cpu
+
+
+_VISION = "torchvision_models"
+_LANGUAGE = "transformers_models"
+
+# Batch sizes on a GPU are the paper's authors'. Of the networks that are not theirs: what fills it.
+NETWORKS = {
+    "resnet50": Network(
+        "ResNet-50",
+        ("Bottleneck",),
+        cuda=Size(f"{_VISION}:resnet50", 115, 0.056, needs="torchvision"),
+        cpu=Size("small_vision:resnet50", 8, 0.35),
+        trace="resnet50",
+    ),
+    "resnet152": Network(
+        "ResNet-152",
+        ("Bottleneck",),
+        cuda=Size(f"{_VISION}:resnet152", 55, 0.067, needs="torchvision"),
+        cpu=Size("small_vision:resnet152", 8, 0.4),
+    ),
+    "inception-v3": Network(
+        "Inception V3",
+        tuple(f"Inception{letter}" for letter in "ABCDE"),
+        cuda=Size(f"{_VISION}:inception_v3", 96, 0.07, needs="torchvision"),
+        cpu=Size("small_vision:inception", 8, 0.2),
+    ),
+    "swin-t": Network(
+        "Swin-T",
+        ("SwinTransformerBlock",),
+        cuda=Size(f"{_VISION}:swin_t", 40, 0.036, needs="torchvision"),
+        cpu=Size("small_swin:swin", 16, 0.2),
+        trace="swin_t",
+    ),
+    "bert-large": Network(
+        "BERT Large",
+        ("BertLayer", "EncoderLayer"),
+        cuda=Size(f"{_LANGUAGE}:bert_large", 16, 0.148, needs="transformers"),
+        cpu=Size("small_language:bert", 8, 0.2),
+        is_adam=True,
+        trace="bert_large",
+    ),
+    "gpt-2.7b": Network(
+        "GPT-3 2.7B",
+        ("GPT2Block", "DecoderLayer"),
+        cuda=Size(f"{_LANGUAGE}:gpt_2_7b", 4, 0.48, needs="transformers"),
+        cpu=Size("small_language:gpt", 8, 0.2),
+        is_adam=True,
+        trace="gpt_2_7b",
+        shown_at=0.6,  # parameters, gradients and Adam's state alone take more than half
+    ),
+    "bilstm": Network(
+        "BiLSTM",
+        ("Cell",),
+        cuda=Size("bilstm:full", 2048, 0.16),
+        cpu=Size("bilstm:small", 256, 0.15),
+        trace="bilstm",
+        not_compiled="one graph of some thousand operators: its cells are written out",
+    ),
+    "spos": Network(
+        "SPOS",
+        ("Choice",),
+        cuda=Size("spos:full", 256, 0.04),
+        cpu=Size("spos:small", 8, 0.1),
+        trace="spos",
+        not_compiled="another graph in every step: its path is drawn anew",
+    ),
+    "llama-1b": Network(
+        "Llama 1.1B, bfloat16",
+        ("LlamaDecoderLayer", "LlamaLayer"),
+        cuda=Size(f"{_LANGUAGE}:llama_1b", 4, 0.2, needs="transformers"),
+        cpu=Size("small_language:llama", 4, 0.3),
+        is_adam=True,
+    ),
+    "unet": Network(
+        "U-Net for diffusion",
+        ("ResidualBlock", "Attention"),
+        cuda=Size("unet:full", 32, 0.15),
+        cpu=Size("unet:small", 4, 0.15),
+    ),
+}

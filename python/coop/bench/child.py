@@ -1,0 +1,141 @@
+"""The process of one case: a network at one memory ratio, or beside its peers.
+
+It is told on stdin what to measure, as one line of JSON, and says on stdout what it has found, one
+line for each cell. When stdin ends so does it: whoever started it is gone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import traceback
+from dataclasses import dataclass
+from typing import TextIO
+
+os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # before cuBLAS is there, or never
+
+import torch
+
+from coop.bench import searching
+from coop.bench.grid import BATCH, FREE, PEERS, SMALLEST
+from coop.bench.machine import Machine
+from coop.bench.measuring import Bench, Steps
+from coop.bench.training import Trainer
+from coop.bench.ways import AMPLE, NotTriedError, inside, peer
+from coop.cli.parser import one_line
+
+
+@dataclass
+class Case:
+    """As `coop.bench.grid` has it."""
+
+    network: str
+    device: str
+    kind: str
+    ratio: float | None
+    limit: int | None
+    """Bytes, for the largest batch."""
+    warm_up: int
+    timed: int
+
+    def __post_init__(self) -> None:
+        self._machine = Machine(self.device)
+
+    def begin(self) -> None:
+        self._machine.prepare()
+        if self.kind != BATCH:
+            steps = Steps(2, 2) if self.kind == SMALLEST else Steps(self.warm_up, self.timed)
+            self._bench = Bench(Trainer.of(self.network, self._machine), steps)
+            self._bench.begin()
+
+    def measure(self, variant: str) -> dict:
+        if self.kind == BATCH:
+            return searching.largest_batch(self.network, self._machine, variant, self.limit)
+        if self.kind == SMALLEST:
+            return searching.smallest_ratio(self._bench, variant)
+        if self.kind == PEERS:
+            return self._beside_peers(variant)
+        if self.kind == FREE:
+            return self._bench.free(inside(AMPLE, self.device, variant))
+        return self._in_budget(variant, int(self.ratio * self._bench.peak_bytes))
+
+    def _in_budget(self, policy: str, budget: int) -> dict:
+        return self._bench.policy(inside(budget, self.device, policy), budget)
+
+    def _beside_peers(self, variant: str) -> dict:
+        """A policy of ours has the memory of a peer: "coop@checkpoint"."""
+        policy, _, other = variant.partition("@")
+        if variant == "plain":
+            return self._bench.plain_itself()
+        if policy != "coop":
+            return self._bench.peer(self._peer(variant))
+        run = self._bench.trainer.run(self._peer(other), self.warm_up, 1)
+        return self._in_budget(policy, self._bench.peak_of(self._peer(other), run))
+
+    def _peer(self, name: str):
+        return peer(name, self._bench.trainer.network, self._machine)
+
+    def facts(self) -> dict[str, str]:
+        return self._machine.facts()
+
+    def is_clean(self) -> bool:
+        return self._machine.is_clean()
+
+
+def try_to(measure, *arguments: str) -> dict:
+    """What it found, or why it did not."""
+    try:
+        return {"status": "ok", **measure(*arguments)}
+    except NotTriedError as error:
+        return {"status": "not tried", "why": str(error)}
+    except torch.OutOfMemoryError as error:
+        status = "too slow" if "times slower" in str(error) else "does not fit"
+        return _failed(status, error)
+    except Exception as error:
+        traceback.print_exc()
+        return _failed("failed", error)
+
+
+def _failed(status: str, error: Exception) -> dict:
+    traceback.clear_frames(error.__traceback__)  # what they hold would count in the next run
+    return {"status": status, "why": f"{type(error).__name__}: {one_line(error)}"}
+
+
+def main() -> None:
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # whatever else is printed
+    wanted = json.loads(sys.stdin.readline())
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    variants = wanted.pop("variants")
+    case = Case(**wanted)
+    if case.device == "cuda" and not torch.cuda.is_available():
+        return tell(out, refused="PyTorch sees no GPU here")
+    tell(out, facts=case.facts())
+    began = try_to(lambda: case.begin() or {})
+    if began["status"] != "ok":
+        for variant in variants:
+            tell(out, variant=variant, cell=began)
+        return
+    for variant in variants:
+        cell = try_to(case.measure, variant)
+        tell(out, variant=variant, cell=cell)
+        if cell["status"] not in ("ok", "not tried") and not case.is_clean():
+            return  # what is left goes to another process
+
+
+def tell(out: TextIO, **what: object) -> None:
+    out.write(json.dumps(what) + "\n")
+    out.flush()
+
+
+def _end_with_parent() -> None:
+    """Not by sys.stdin, whose lock Python needs when it ends by itself."""
+    while os.read(0, 1):
+        pass
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

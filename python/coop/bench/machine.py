@@ -1,0 +1,72 @@
+"""What networks are trained on."""
+
+from __future__ import annotations
+
+import gc
+import os
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+_LEFT_OVER = 64 << 20  # of CUDA's libraries, which keep their workspaces
+
+
+@dataclass(frozen=True)
+class Machine:
+    device: str
+
+    @property
+    def has_gpu(self) -> bool:
+        return self.device == "cuda"
+
+    def prepare(self) -> None:
+        """As people train: in TF32, where there is such a thing."""
+        torch.set_float32_matmul_precision("high")
+        torch.backends.cudnn.allow_tf32 = True
+
+    def wait(self) -> None:
+        if self.has_gpu:
+            torch.cuda.synchronize()
+
+    def forget(self) -> None:
+        """What earlier runs have left."""
+        gc.collect()
+        if self.has_gpu:
+            torch.cuda.empty_cache()
+            self.reset_peaks()
+
+    def reset_peaks(self) -> None:
+        if self.has_gpu:
+            torch.cuda.reset_peak_memory_stats()
+
+    def peaks(self) -> tuple[int | None, int | None]:
+        """Bytes allocated and reserved. PyTorch does not count those of a CPU."""
+        if not self.has_gpu:
+            return None, None
+        return torch.cuda.max_memory_allocated(), torch.cuda.max_memory_reserved()
+
+    def is_clean(self) -> bool:
+        """After something has failed: whether the next can begin as if nothing had been."""
+        try:
+            self.wait()
+            self.forget()
+            return not self.has_gpu or torch.cuda.memory_allocated() < _LEFT_OVER
+        except RuntimeError:
+            return False
+
+    def facts(self) -> dict[str, str]:
+        threads = f"{torch.get_num_threads()} threads of {_cpu()}"
+        return {
+            "device_name": torch.cuda.get_device_name() if self.has_gpu else threads,
+            "torch": torch.__version__,
+            "python": platform.python_version(),
+        }
+
+
+def _cpu() -> str:
+    path = Path("/proc/cpuinfo")
+    lines = path.read_text().splitlines() if path.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else f"{os.cpu_count()} processors"

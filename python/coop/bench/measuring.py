@@ -1,0 +1,149 @@
+"""What one way of training costs, against plain steps before and after it."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass, field
+
+from coop.bench.comparing import Judge
+from coop.bench.training import Counters, Run, Trainer
+from coop.bench.ways import PLAIN, Way, counted
+
+_WITHOUT_PLAN = 3  # steps of warm-up, of what makes no plan
+_PLAIN_TIMED = 6  # steps of plain between others
+_PEAK_STEPS = 3
+_FREE_ROUNDS = 2  # where nothing binds: a percent is much there
+
+
+@dataclass(frozen=True)
+class Steps:
+    warm_up: int
+    """So many until a plan has settled; they are not timed."""
+    timed: int
+
+
+@dataclass
+class Bench:
+    """Of one network, in one process."""
+
+    trainer: Trainer
+    steps: Steps
+    judge: Judge = field(init=False)
+    plain: Run = field(init=False)
+    """The first, as long as what is compared with it."""
+    peak_bytes: int = field(init=False)
+    """What plain PyTorch holds at most: the whole of which a ratio is a part."""
+    _before: float = field(init=False)
+    """A plain step's time in the last block of them."""
+
+    def begin(self) -> None:
+        self.plain = self.trainer.run(PLAIN, self.steps.warm_up, self.steps.timed)
+        self.peak_bytes = self.peak_of(PLAIN, self.plain)
+        self.judge = Judge(self.trainer, self.plain, self.steps.warm_up)
+        self._before = _middle(self.plain)
+
+    def peak_of(self, way: Way, run: Run) -> int:
+        """On a CPU nobody counts for PyTorch: coop does, for a few steps in a budget that does not
+        bind."""
+        if run.peak_bytes is not None:
+            return run.peak_bytes
+        found = self.trainer.run(counted(way, self.trainer.machine.device), _PEAK_STEPS, 0)
+        return found.peak_bytes
+
+    def policy(self, way: Way, budget: int) -> dict:
+        run, figures = self._turns(way, self.steps.warm_up)
+        figures |= _counted(run, figures["plain_s"])
+        figures |= self.judge.compare(run, way)
+        return {**figures, "budget_bytes": budget, "memory_ratio": budget / self.peak_bytes}
+
+    def free(self, way: Way) -> dict:
+        """A policy in a budget that does not bind."""
+        rounds = [self._turns(way, self.steps.warm_up) for _ in range(_FREE_ROUNDS)]
+        run, figures = rounds[-1]
+        figures |= _counted(run, figures["plain_s"])
+        figures |= self.judge.compare(run, way)
+        return {**figures, "overhead": statistics.mean(it["overhead"] for _, it in rounds)}
+
+    def peer(self, way: Way) -> dict:
+        run, figures = self._turns(way, _WITHOUT_PLAN)
+        peak = self.peak_of(way, run)
+        ratio = peak / self.peak_bytes
+        losses = self.judge.compare_as_timed(run)
+        return {**figures, "peak_bytes": peak, "memory_ratio": ratio, "losses": losses}
+
+    def plain_itself(self) -> dict:
+        """What peers stand beside."""
+        own = _middle(self.plain)
+        return {
+            **self._of_plain(own),
+            **_timed(self.plain),
+            "overhead": 0.0,
+            "peak_bytes": self.peak_bytes,
+            "reserved_bytes": self.plain.reserved_bytes,
+            "memory_ratio": 1.0,
+        }
+
+    def _turns(self, way: Way, warm_up: int) -> tuple[Run, dict]:
+        """Plain before and after: whatever else the machine does meets both alike."""
+        run = self.trainer.run(way, warm_up, self.steps.timed)
+        block = self.trainer.run(PLAIN, _WITHOUT_PLAN, min(_PLAIN_TIMED, self.steps.timed))
+        self.judge.saw_plain(block)
+        plain = (self._before + _middle(block)) / 2
+        self._before = _middle(block)
+        figures = {
+            **self._of_plain(plain),
+            **_timed(run),
+            "overhead": _middle(run) / plain - 1,
+            "peak_bytes": run.peak_bytes,
+            "reserved_bytes": run.reserved_bytes,
+        }
+        return run, figures
+
+    def _of_plain(self, step: float) -> dict:
+        return {
+            "plain_s": step,
+            "plain_peak_bytes": self.peak_bytes,
+            "plain_reserved_bytes": self.plain.reserved_bytes,
+        }
+
+
+def _middle(run: Run) -> float:
+    return statistics.median(run.times[run.warm_up :])
+
+
+def _timed(run: Run) -> dict:
+    return {
+        "step_s": _middle(run),
+        "first_s": run.times[0],
+        "host_s": statistics.median(run.host_times[run.warm_up :]),
+        "times_s": [round(it, 6) for it in run.times],
+    }
+
+
+def _counted(run: Run, plain: float) -> dict:
+    """In one step, on average over those that count."""
+    before, after = run.before, run.after
+    count = len(run.times) - run.warm_up
+
+    def each(name: str) -> float:
+        return (after.inner[name] - before.inner[name]) / count
+
+    searches = after.inner["searches"] - before.inner["searches"]
+    free = _free_shares(after) - _free_shares(before)
+    recomputing = (after.shown.recomputing_ns - before.shown.recomputing_ns) / count
+    return {
+        "evictions": each("evictions"),
+        "recomputations": each("replays"),
+        "recomputed": recomputing / (1e9 * plain),
+        "moved_bytes": each("moved_bytes"),
+        "searches": each("searches"),
+        "search_s": each("search_ns") / 1e9,
+        "fragmentation": free / searches if searches else None,
+        "fragmentation_of_all": after.shown.fragmentation if after.shown.searches else None,
+        "planned_calls": each("planned_calls"),
+    }
+
+
+def _free_shares(counters: Counters) -> float:
+    """Summed over searches."""
+    return counters.shown.fragmentation * counters.shown.searches
