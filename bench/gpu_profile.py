@@ -10,20 +10,17 @@ takes is the host, which was not ahead.
 
 import argparse
 import json
-import os
 import statistics
 import tempfile
-from contextlib import nullcontext
 from pathlib import Path
 
-import coop
 import torch
 from coop import _plugin
-from gpu_networks import GPU_NETWORKS
+from coop.bench.machine import Machine
+from coop.bench.training import Trainer
+from coop.bench.ways import PLAIN, inside
 from torch.profiler import ProfilerActivity, profile
-from training import Machine, Training, names
 
-ROOT = Path(__file__).resolve().parents[1]
 LOOKED_AT = 2
 COLUMNS = ("step", "host", "kernels", "copies", "idle", "recomputed", "searches")
 
@@ -42,11 +39,12 @@ def on_gpu(trace):
     return took
 
 
-def look(network, steps, budget=None):
+def look(name, steps, budget=None):
     machine = Machine("cuda")
     machine.forget()
-    with coop.budget(budget, device="cuda") if budget else nullcontext():
-        training = Training(network, machine).steps(steps)
+    way = inside(budget, "cuda") if budget else PLAIN
+    with way.scope():
+        training = Trainer.of(name, machine).begin(way).steps(steps)
         before = _plugin.stats() if budget else None
         with profile(activities=[ProfilerActivity.CUDA]) as profiler:
             training.steps(LOOKED_AT)
@@ -57,7 +55,7 @@ def look(network, steps, budget=None):
             row = on_gpu(json.loads(path.read_text()))
     late = slice(steps // 2, steps)  # without the profiler
     row["step"] = 1e3 * statistics.median(training.times[late])
-    row["host"] = 1e3 * statistics.median(training.host[late])
+    row["host"] = 1e3 * statistics.median(training.host_times[late])
     for name, counter in (("recomputed", "replay_ns"), ("searches", "search_ns")):
         row[name] = (after[counter] - before[counter]) / 1e6 / LOOKED_AT if budget else 0.0
     return row, torch.cuda.max_memory_allocated()
@@ -65,21 +63,19 @@ def look(network, steps, budget=None):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--networks", type=names, default=["bert-large", "resnet50"])
+    parser.add_argument("--networks", default="bert-large,resnet50")
     parser.add_argument("--budget", type=float, default=0.5)
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--json", metavar="FILE", help="also write the table there")
     options = parser.parse_args()
     if not torch.cuda.is_available():
         parser.error("PyTorch sees no GPU here")
-    os.environ.setdefault("COOP_PLUGIN", str(ROOT / "build/release/src/libcoop_plugin.so"))
-    torch.set_float32_matmul_precision("high")  # TF32, as people train
-    torch.backends.cudnn.allow_tf32 = True
+    Machine("cuda").prepare()
     table = []
     print(f"{'ms':24}" + "".join(f"{it:>12}" for it in COLUMNS))
-    for name in options.networks:
-        plain, peak = look(GPU_NETWORKS[name], options.steps)
-        bound, _ = look(GPU_NETWORKS[name], options.steps, int(options.budget * peak))
+    for name in options.networks.split(","):
+        plain, peak = look(name, options.steps)
+        bound, _ = look(name, options.steps, int(options.budget * peak))
         for what, row in ((f"{name}, plain", plain), (f"{options.budget:.0%} of it", bound)):
             print(f"{what:24}" + "".join(f"{row[it]:12.1f}" for it in COLUMNS), flush=True)
             table.append({"network": name, "budget": what, **row})

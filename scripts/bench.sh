@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# Builds and runs the micro-benchmarks, what the PyTorch plugin costs, trainings in less memory, and what `coop plan`
-# says of those, and prints their tables.
+# Builds and runs the micro-benchmarks, what the PyTorch plugin costs, `coop bench` with its networks for a CPU, and
+# what `coop plan` says of two of those, and prints their tables.
 #
 #   scripts/bench.sh [--smoke] [--json FILE]
 #
 #   --smoke       every benchmark for a moment only: shows that they run, measures nothing
-#   --json FILE   also write the tables there: the others in plugin_cost.json, training.json and plan.json beside it
+#   --json FILE   also write the tables there: the others in plugin_cost.json, networks.json and plan.json beside it
 source "$(dirname "$0")/common.sh"
 
 preset=bench  # without checks
 run_args=()
 report_args=()
 plugin_args=()
-training_args=()
+networks_args=(--ratios .6,.5 --steps 6)
 plan_args=()
 while (($#)); do
   case $1 in
@@ -20,13 +20,13 @@ while (($#)); do
       preset=release  # which is there already
       run_args+=(--benchmark_min_time=0.001)
       plugin_args+=(--smoke)
-      training_args+=(--smoke)
+      networks_args+=(--smoke)
       plan_args+=(--smoke)
       ;;
     --json)
       report_args+=(--json "${2:?--json needs a file}")
       plugin_args+=(--json "$(dirname "$2")/plugin_cost.json")
-      training_args+=(--json "$(dirname "$2")/training.json")
+      networks_args+=(--json "$(dirname "$2")/networks.json")
       plan_args+=(--json "$(dirname "$2")/plan.json")
       shift
       ;;
@@ -45,7 +45,8 @@ raw=build/bench/micro.json
 scripts/build.sh release --target coop-plugin coop-sim
 PYTHONPATH=python .venv/bin/python bench/plugin_cost.py "${plugin_args[@]}" |
   tee -a build/bench/table.txt
-PYTHONPATH=python .venv/bin/python bench/training.py "${training_args[@]}" |
+rm -f build/bench/networks.jsonl
+PYTHONPATH=python .venv/bin/python -m coop bench --device cpu --results build/bench/networks.jsonl "${networks_args[@]}" |
   tee -a build/bench/table.txt
 PYTHONPATH=python .venv/bin/python bench/plan_accuracy.py "${plan_args[@]}" |
   tee -a build/bench/table.txt

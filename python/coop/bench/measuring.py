@@ -135,6 +135,7 @@ def _counted(run: Run, plain: float) -> dict:
         "evictions": each("evictions"),
         "recomputations": each("replays"),
         "recomputed": recomputing / (1e9 * plain),
+        "recomputed_of_operators": each("replay_ns") / each("base_ns"),
         "moved_bytes": each("moved_bytes"),
         "searches": each("searches"),
         "search_s": each("search_ns") / 1e9,
