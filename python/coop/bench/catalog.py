@@ -53,14 +53,14 @@ NETWORKS = {
         "ResNet-50",
         ("Bottleneck",),
         cuda=Size(f"{_VISION}:resnet50", 115, 0.056, needs="torchvision"),
-        cpu=Size("small_vision:resnet50", 8, 0.35),
+        cpu=Size("small_vision:resnet50", 16, 0.35),
         trace="resnet50",
     ),
     "resnet152": Network(
         "ResNet-152",
         ("Bottleneck",),
         cuda=Size(f"{_VISION}:resnet152", 55, 0.067, needs="torchvision"),
-        cpu=Size("small_vision:resnet152", 8, 0.4),
+        cpu=Size("small_vision:resnet152", 16, 0.4),
     ),
     "inception-v3": Network(
         "Inception V3",

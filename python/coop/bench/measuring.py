@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from dataclasses import dataclass, field
 
@@ -135,7 +136,8 @@ def _counted(run: Run, plain: float) -> dict:
         "evictions": each("evictions"),
         "recomputations": each("replays"),
         "recomputed": recomputing / (1e9 * plain),
-        "recomputed_of_operators": each("replay_ns") / each("base_ns"),
+        # Where nothing binds nobody counts how long operators take.
+        "recomputed_of_operators": each("replay_ns") / (each("base_ns") or math.inf),
         "moved_bytes": each("moved_bytes"),
         "searches": each("searches"),
         "search_s": each("search_ns") / 1e9,

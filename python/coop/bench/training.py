@@ -53,9 +53,12 @@ class Training:
         self._machine.wait()
         self.times.append(time.perf_counter() - began)
 
-    @property
-    def losses(self) -> list[float]:
-        return [it.item() for it in self._losses]
+    def end(self) -> list[float]:
+        """The losses of all steps. Nothing but the network stays."""
+        losses = [it.item() for it in self._losses]
+        self._optimizer.zero_grad()
+        del self._optimizer, self._prepared, self._losses
+        return losses
 
     def state(self) -> list[int]:
         """A sum over the bits of each parameter and buffer: none where it was differs unseen."""
@@ -125,7 +128,7 @@ class Trainer:
             peak, reserved = self.machine.peaks()
             if after is not None and peak is None:
                 peak = after.shown.peak_bytes
-            losses, state = training.losses, training.state()
-            times, host_times = training.times, training.host_times
-            del training  # nothing has to come back when the scope ends
+            losses = training.end()
+        # Not inside: there may be no room for sums.
+        state, times, host_times = training.state(), training.times, training.host_times
         return Run(times, host_times, losses, state, warm_up, peak, reserved, before, after)

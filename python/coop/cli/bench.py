@@ -43,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
             return _show(parser, options, showing)
         wanted = _wanted(parser, options)
         results = Results.kept_in(options.results, options.commit or commit_of_this())
-        benchmark = Session(wanted, results, options.resume, lambda it: say(f"coop bench: {it}"))
+        benchmark = Session(wanted, results, options.resume, _tell)
         if options.dry_run:
             print(benchmark.in_words())
             return session.DONE
@@ -51,6 +51,10 @@ def main(arguments: Sequence[str]) -> int:
         return benchmark.run(Limits(options.cell_limit, options.time_limit), showing)
     except (NotResultsError, RefusedError) as error:
         parser.error(str(error))
+
+
+def _tell(text: str) -> None:
+    say(f"coop bench: {text}")
 
 
 def _show(parser: Parser, options: Namespace, showing: Showing) -> int:
@@ -101,7 +105,8 @@ def _parser() -> Parser:
 def _check(parser: Parser, options: Namespace) -> None:
     for name in options.networks:
         if name not in NETWORKS:
-            close = get_close_matches(name, NETWORKS, 1)
+            begins = [known for known in NETWORKS if known.startswith(name)]
+            close = begins or get_close_matches(name, NETWORKS, 1)
             meant = f"did you mean {close[0]}?" if close else f"there are {', '.join(NETWORKS)}"
             parser.error(f"there is no network {name!r}; {meant}")
     if not 2 <= options.steps <= 10_000:
@@ -120,7 +125,7 @@ def _wanted(parser: Parser, options: Namespace) -> Wanted:
     more |= {"warm_up": WARM_UP, "timed": options.steps}
     if options.smoke:
         more |= SMOKE
-    networks = session.without_missing(more.pop("networks"), device, say)
+    networks = session.without_missing(more.pop("networks"), device, _tell)
     if not networks:
         parser.error("nothing is left to measure")
     # To compile for a CPU takes minutes, and save_on_cpu makes no sense there.

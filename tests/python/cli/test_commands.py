@@ -17,6 +17,7 @@ HELP = {
     "coop run": ["run", "--help"],
     "coop plan": ["plan", "--help"],
     "coop report": ["report", "--help"],
+    "coop bench": ["bench", "--help"],
     "coop doctor": ["doctor", "--help"],
 }
 
@@ -42,7 +43,7 @@ def test_help_names_every_command(tmp_path):
     [
         ("rnu", "there is no command 'rnu'; did you mean run?"),
         ("train.py", "did you mean coop run train.py?"),
-        ("--budget", "there are run, plan, report, doctor, sim"),
+        ("--budget", "there are run, plan, report, bench, doctor, sim"),
     ],
 )
 def test_unknown_commands(tmp_path, word, says):

@@ -9,7 +9,7 @@ from coop.bench.networks.workload import Workload, images
 
 
 def resnet50(batch: int) -> Workload:
-    return Workload(lambda: resnet((3, 4, 6, 3)), images(batch, 96))
+    return Workload(lambda: resnet((3, 4, 6, 3)), images(batch, 128))
 
 
 def resnet152(batch: int) -> Workload:
@@ -39,8 +39,8 @@ class Bottleneck(nn.Module):
         return functional.relu(self.body(x) + self.shortcut(x), inplace=True)
 
 
-def resnet(blocks: tuple[int, ...], inner: int = 32) -> nn.Module:
-    """Half as wide as they are."""
+def resnet(blocks: tuple[int, ...], inner: int = 16) -> nn.Module:
+    """A quarter as wide as they are."""
     layers = [*_convolution(3, inner, 7, 2), nn.MaxPool2d(3, 2, 1)]
     width = inner
     for stage, count in enumerate(blocks):

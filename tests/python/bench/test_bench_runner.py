@@ -1,0 +1,138 @@
+"""Processes that hang, die or end early cost a cell, not the benchmark; time limits are kept."""
+
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from coop.bench.grid import RATIO, Case
+from coop.bench.process import Child
+from coop.bench.progress import Estimates, Progress
+from coop.bench.results import Results
+from coop.bench.runner import RefusedError, Runner
+
+# Does what the names of its variants say.
+CHILD = """
+import json, os, subprocess, sys, time
+wanted = json.loads(sys.stdin.readline())
+if wanted["network"] == "spos":
+    print(json.dumps({"refused": "there is no GPU here"}), flush=True)
+    sys.exit()
+print(json.dumps({"facts": {"torch": "2.11.0", "process": os.getpid()}}), flush=True)
+for variant in wanted["variants"]:
+    if variant == "hangs":
+        other = subprocess.Popen(["sleep", "100"])
+        facts = {"process": os.getpid(), "other": other.pid}
+        print(json.dumps({"facts": facts}), flush=True)
+        time.sleep(100)
+    if variant == "dies":
+        os.kill(os.getpid(), 9)
+    if variant == "fails":
+        print("first", file=sys.stderr)
+        sys.exit("it went wrong")
+    if variant == "leaves" and wanted["variants"][0] != "leaves":
+        sys.exit()
+    if variant == "mute":
+        sys.exit()
+    cell = {"status": "ok", "overhead": 0.1, "step_s": 0.1, "plain_s": 0.09}
+    print(json.dumps({"variant": variant, "cell": cell}), flush=True)
+"""
+
+
+# How long each is expected to take, in seconds.
+QUICK = {
+    ("bilstm", RATIO, 0.5 + i / 10, variant): 0.2
+    for i in range(2)
+    for variant in ("coop", "dtr", "hangs", "dies", "fails", "leaves", "mute")
+}
+
+
+@pytest.fixture
+def run(wanted, tmp_path):
+    """Runs cases of these variants; what was left of each, and what was kept and said."""
+
+    def run_cases(*cases, cell_limit=20.0, time_limit=None):
+        cases = [Case("bilstm", RATIO, 0.5 + i / 10, variants) for i, variants in enumerate(cases)]
+        said = []
+        results = Results.kept_in(tmp_path / "kept.jsonl", "abc")
+        runner = Runner(
+            wanted,
+            results,
+            Progress(Estimates(wanted, QUICK, {}), cases, said.append),
+            cell_limit,
+            None if time_limit is None else time.monotonic() + time_limit,
+            lambda told: Child(told, [sys.executable, "-S", "-c", CHILD]),
+        )
+        left = runner.run(cases)
+        return [it.variants for it in left], results.cells, said
+
+    return run_cases
+
+
+def is_running(process):
+    """One that has ended may wait for somebody to ask how."""
+    stat = Path(f"/proc/{process}/stat")
+    return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] not in "ZX"
+
+
+def statuses(cells):
+    return {cell["variant"]: cell["status"] for cell in cells}
+
+
+def test_all_is_kept_as_it_comes_and_said_with_the_time_left(run, tmp_path):
+    left, cells, said = run(("coop", "dtr"), ("coop",))
+    assert left == []
+    assert [it["variant"] for it in cells] == ["coop", "dtr", "coop"]
+    assert cells[0]["commit"] == "abc" and cells[0]["torch"] == "2.11.0"
+    assert cells[0]["process"] == cells[1]["process"] != cells[2]["process"]
+    assert (tmp_path / "kept.jsonl").read_text().count("\n") == 3
+    assert said[1].startswith("[2/3, about ") and "bilstm 50%, dtr: +10.0%" in said[1]
+
+
+def test_one_that_hangs_is_ended_with_all_that_it_started(run):
+    _, cells, _ = run(("coop", "hangs", "dtr"), cell_limit=1.0)
+    assert statuses(cells) == {"coop": "ok", "hangs": "timed out", "dtr": "ok"}
+    (hanging,) = [it for it in cells if it["variant"] == "hangs"]
+    assert not is_running(hanging["process"]) and not is_running(hanging["other"])
+
+
+def test_one_that_dies_says_how_and_the_rest_goes_to_another(run):
+    _, cells, _ = run(("dies", "coop", "fails", "dtr"))
+    crashed = {"dies": "crashed", "fails": "crashed"}
+    assert statuses(cells) == {"coop": "ok", "dtr": "ok", **crashed}
+    why = {it["variant"]: it.get("why") for it in cells}
+    assert why["dies"] == "signal 9, SIGKILL"
+    assert why["fails"] == "exit code 1: it went wrong"
+
+
+def test_one_that_leaves_early_is_followed_by_another(run):
+    _, cells, _ = run(("coop", "leaves", "dtr"))
+    assert statuses(cells) == {"coop": "ok", "leaves": "ok", "dtr": "ok"}
+    assert cells[0]["process"] != cells[1]["process"]
+
+
+def test_one_that_says_nothing_is_not_asked_for_ever(run):
+    _, cells, _ = run(("mute", "coop"))
+    assert statuses(cells) == {"mute": "crashed", "coop": "ok"}
+
+
+def test_what_no_process_can_do_ends_it(wanted, tmp_path):
+    case = Case("spos", RATIO, 0.5, ("coop",))
+    results = Results.kept_in(tmp_path / "kept.jsonl", "abc")
+    progress = Progress(Estimates.of(wanted, []), [case], print)
+    runner = Runner(wanted, results, progress, 20.0)
+    runner.start = lambda told: Child(told, [sys.executable, "-S", "-c", CHILD])
+    with pytest.raises(RefusedError, match="no GPU"):
+        runner.run([case])
+    assert results.cells == []
+
+
+def test_nothing_begins_that_has_no_time(run):
+    left, cells, _ = run(("coop", "dtr"), ("coop",), time_limit=0.1)
+    assert (left, cells) == ([("coop", "dtr"), ("coop",)], [])
+
+
+def test_what_the_time_ends_is_left_and_not_held_against_it(run):
+    left, cells, _ = run(("coop", "hangs"), ("dtr",), time_limit=2.0, cell_limit=60.0)
+    assert left == [("hangs",), ("dtr",)]
+    assert statuses(cells) == {"coop": "ok"}
