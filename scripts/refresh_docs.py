@@ -5,8 +5,8 @@ usage: scripts/refresh_docs.py [--check]
 
   --check   only say what has changed; exit code 1 if anything has
 
-A command is the first line of a code block, "$ coop-sim ..." or "$ scripts/...", over several lines
-where they end in a backslash. What follows it in the block is its output. Times that were measured
+A command is the first line of a code block, "$ coop-sim ...", "$ coop bench --show ..." or
+"$ scripts/...", over several lines where they end in a backslash. What follows it in the block is its output. Times that were measured
 differ from run to run: a block in which nothing else has changed is left as it is. Of the training
 demo everything is measured: a test runs a tiny one, and compares the words.
 """
@@ -29,6 +29,7 @@ DOCUMENTS = (
     "docs/forecast.md",
     "docs/moving.md",
     "docs/policies.md",
+    "docs/benchmarks.md",
 )
 PROGRAMS = ROOT / "build/release"
 # Drawn by a command of README.md. It shows measured times too, and is renewed when the figures are.
@@ -38,7 +39,7 @@ PICTURE = (ROOT / "build/demo/sweep.svg", ROOT / "docs/pictures/sweep.svg")
 MEASURED = {"scripts/demo.sh": "scripts/demo.sh --smoke"}
 
 BLOCK = re.compile(
-    r"^```\n\$ (?P<command>(?:coop-sim|scripts/)(?:[^\n]*\\\n)*[^\n]*)\n(?P<output>.*?)^```$",
+    r"^```\n\$ (?P<command>(?:coop-sim|coop bench --show|scripts/)(?:[^\n]*\\\n)*[^\n]*)\n(?P<output>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
 SEARCH_TIME_TABLE = re.compile(r"(Search time:[^\n]*\n)(?:  [^\n]+\n)+")
@@ -74,7 +75,9 @@ def without_timings(text: str) -> str:
 def run(command: str, folder: Path) -> str:
     """What the command prints when it is run in this folder."""
     environment = {**os.environ, "PATH": f"{PROGRAMS}:{os.environ['PATH']}"}
-    shell = ["bash", "-o", "pipefail", "-c", command]
+    environment["PYTHONPATH"] = str(ROOT / "python")
+    coop = f'coop() {{ "{sys.executable}" -m coop "$@"; }}; '
+    shell = ["bash", "-o", "pipefail", "-c", coop + command]
     done = subprocess.run(shell, cwd=folder, env=environment, text=True, capture_output=True)
     if done.returncode != 0:
         sys.exit(f"$ {command}\nfailed with exit code {done.returncode}:\n{done.stderr}")
@@ -87,7 +90,7 @@ def run_aside(command: str) -> str:
         return run(MEASURED[command], ROOT)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for part in ("build", "scripts", "tests"):
+        for part in ("bench", "build", "scripts", "tests"):
             (folder / part).symlink_to(ROOT / part)
         (folder / "docs/pictures").mkdir(parents=True)
         return run(command, folder)

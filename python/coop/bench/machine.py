@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-_LEFT_OVER = 64 << 20  # of CUDA's libraries, which keep their workspaces
+_LEFT_OVER = 64 << 20  # bytes that CUDA's libraries may keep
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,7 @@ class Machine:
         """What earlier runs have left."""
         gc.collect()
         if self.has_gpu:
+            torch._C._cuda_clearCublasWorkspaces()  # it keeps them for ever
             torch.cuda.empty_cache()
             self.reset_peaks()
 
@@ -48,7 +49,7 @@ class Machine:
         return torch.cuda.max_memory_allocated(), torch.cuda.max_memory_reserved()
 
     def is_clean(self) -> bool:
-        """After something has failed: whether the next can begin as if nothing had been."""
+        """Whether the next can begin as if nothing had been, failures included."""
         try:
             self.wait()
             self.forget()

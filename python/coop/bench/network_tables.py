@@ -74,7 +74,7 @@ def _by_ratio(found: Found, bounds: Bounds, name: str) -> str:
 
 def _beside_peers(found: Found, name: str) -> str:
     peers = [it for peer in ("plain", *found.peers()) if (it := found.peer(name, peer))]
-    head = ["beside", "step", "overhead", "peak", "of plain's", "reserved", "losses"]
+    head = ["beside", "first step", "step", "overhead", "peak", "of plain's", "reserved", "losses"]
     return table([head, *map(_peer_row, peers)]) if peers else ""
 
 
@@ -99,10 +99,11 @@ def _aligned(rows: list[list[str]]) -> str:
 
 def _peer_row(cell: dict) -> list[str]:
     if cell["status"] != "ok":
-        return [cell["variant"], MARKS[cell["status"]], "", "", "", "", ""]
+        return [cell["variant"], MARKS[cell["status"]], *6 * [""]]
     held = cell["reserved_bytes"]
     return [
         cell["variant"],
+        f"{cell['first_s']:.1f} s",
         f"{1e3 * cell['step_s']:.1f} ms",
         overhead(cell),
         as_bytes(cell["peak_bytes"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -121,7 +122,8 @@ def in_a_line(cell: dict) -> str:
 
 def _found(cell: dict) -> str:
     if cell["status"] != "ok":
-        return cell["status"] + (f" ({cell['why']})" if cell.get("why") else "")
+        why = textwrap.shorten(cell.get("why", ""), 100, placeholder=" ...")
+        return cell["status"] + (f" ({why})" if why else "")
     if "smallest_ratio" in cell:
         return f"fits into {cell['smallest_ratio']:.0%}"
     if "largest_batch" in cell:

@@ -43,9 +43,9 @@ class Training:
         began = time.perf_counter()
         with torch.device(self._machine.device):
             inputs, targets = self._workload.batch(len(self._losses))
-            self._optimizer.zero_grad()
-            with self._way.around_forward():
-                loss = self._workload.loss(self._prepared, inputs, targets)
+        self._optimizer.zero_grad()
+        with self._way.around_forward():
+            loss = self._workload.loss(self._prepared, inputs, targets)
         loss.backward()
         self._optimizer.step()
         self._losses.append(loss.detach().clone())

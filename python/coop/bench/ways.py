@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from functools import partial
 
@@ -17,6 +17,8 @@ from coop.bench.machine import Machine
 
 TOO_SLOW = 4.0
 """A budget that makes a program so many times slower is one that it does not fit into."""
+_PACE_WINDOW = 0.5
+"""Seconds of plain operators after which that is said: a few steps."""
 
 
 class NotTriedError(Exception):
@@ -40,14 +42,17 @@ class Way:
 PLAIN = Way()
 
 
-def inside(budget: int | str, device: str, policy: str = "coop") -> Way:
-    scope = partial(coop.budget, budget, policy=policy, device=device, max_slowdown=TOO_SLOW)
+def inside(size: int | str, device: str, policy: str = "coop") -> Way:
+    def scope() -> coop.budget:
+        budget = coop.budget(size, policy=policy, device=device, max_slowdown=TOO_SLOW)
+        budget._pace_window = _PACE_WINDOW
+        return budget
+
     return Way(scope=scope, is_counted=True)
 
 
 def counted(way: Way, device: str) -> Way:
     """The same in a budget that does not bind, for what it holds at most."""
-    from contextlib import ExitStack
 
     def scope() -> AbstractContextManager:
         stack = ExitStack()

@@ -96,7 +96,7 @@ def _parser() -> Parser:
     add("--plot", metavar="FILE", type=Path, help="draw it as .svg, .html or .png")
     add("--show", metavar="FILE", type=Path, help="measure nothing: tables of what was kept there")
     add("--all", action="store_true", help="tables in full, not only in brief")
-    add("--cell-limit", type=_seconds, default=240.0, help=hidden)
+    add("--cell-limit", type=_seconds, default=150.0, help=hidden)
     add("--commit", help=hidden)
     add("--smoke", action="store_true", help=hidden)
     return parser

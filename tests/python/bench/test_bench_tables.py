@@ -65,7 +65,9 @@ def test_in_full_it_says_why_figures_are_missing(found):
         ["(lower", "bound)", "6.1%", "8.3%"],
     ]
     assert "0.4, dtr: does not fit: and why" in bert
-    assert re.search(r"^checkpoint +128\.5 ms +28\.5% +9\.0 GiB +39\.0% +10\.0 GiB", bert, re.M)
+    assert re.search(
+        r"^checkpoint +0\.3 s +128\.5 ms +28\.5% +9\.0 GiB +39\.0% +10\.0 GiB", bert, re.M
+    )
     assert re.search(r"^  \(lower bound\) +4\.4% +-$", gpt, re.M)
     assert "0.5, coop: timed out: and why" in spos
 

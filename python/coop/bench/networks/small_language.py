@@ -123,8 +123,8 @@ class LlamaLayer(nn.Module):
 def turned(x: Tensor) -> Tensor:
     """Rotary positions."""
     length, width = x.shape[2:]
-    speeds = 10000.0 ** (-torch.arange(0, width, 2) / width)
-    angles = (torch.arange(length)[:, None] * speeds).repeat(1, 2)
+    speeds = 10000.0 ** (-torch.arange(0, width, 2, device=x.device) / width)
+    angles = (torch.arange(length, device=x.device)[:, None] * speeds).repeat(1, 2)
     left, right = x.chunk(2, 3)
     swapped = torch.cat([-right, left], 3)
     return x * angles.cos().to(x.dtype) + swapped * angles.sin().to(x.dtype)

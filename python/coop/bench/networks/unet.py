@@ -35,13 +35,13 @@ def noise(size: int, channels: int, side: int) -> Callable[[int], Batch]:
 
 def difference(model: nn.Module, clean: Tensor, noise: Tensor) -> Tensor:
     """At moments drawn at random from those of the way from picture to noise."""
-    moments = torch.randint(MOMENTS, (len(clean),))
+    moments = torch.randint(MOMENTS, (len(clean),), device=clean.device)
     share = ((moments + 1) / MOMENTS).view(-1, 1, 1, 1)
     return functional.mse_loss(model(clean * (1 - share) + noise * share, moments), noise)
 
 
 def wave(moments: Tensor, width: int) -> Tensor:
-    steps = torch.arange(width // 2) * (-math.log(10000) / (width // 2))
+    steps = torch.arange(width // 2, device=moments.device) * (-math.log(10000) / (width // 2))
     angles = moments[:, None] * steps.exp()[None]
     return torch.cat([angles.sin(), angles.cos()], 1)
 

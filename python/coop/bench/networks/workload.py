@@ -18,7 +18,7 @@ def classification(model: nn.Module, inputs: Tensor, targets: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Workload:
-    """All of it is made on the device that is PyTorch's default then."""
+    """Network and batches are made on the device that is PyTorch's default then."""
 
     make: Callable[[], nn.Module]
     batch: Callable[[int], Batch]
