@@ -60,7 +60,7 @@ NETWORKS = {
         "ResNet-152",
         ("Bottleneck",),
         cuda=Size(f"{_VISION}:resnet152", 55, 0.067, needs="torchvision"),
-        cpu=Size("small_vision:resnet152", 16, 0.4),
+        cpu=Size("small_vision:resnet152", 12, 0.5),
     ),
     "inception-v3": Network(
         "Inception V3",
@@ -112,7 +112,7 @@ NETWORKS = {
         "Llama 1.1B, bfloat16",
         ("LlamaDecoderLayer", "LlamaLayer"),
         cuda=Size(f"{_LANGUAGE}:llama_1b", 4, 0.2, needs="transformers"),
-        cpu=Size("small_language:llama", 4, 0.3),
+        cpu=Size("small_language:llama", 8, 0.25),
         is_adam=True,
     ),
     "unet": Network(

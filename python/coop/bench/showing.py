@@ -8,6 +8,7 @@ from pathlib import Path
 from coop.bench.bounds import read_bounds
 from coop.bench.chart import draw
 from coop.bench.found import Found
+from coop.bench.goals import missed
 from coop.bench.network_tables import in_full
 from coop.bench.picture import write_picture
 from coop.bench.results import write_all
@@ -30,6 +31,8 @@ class Showing:
             text = brief(found, bounds)
             if self.is_full:
                 text += "\n\n" + in_full(found, bounds)
+                # What is wanted was said of networks that fill a GPU.
+                text += "\n\n" + missed(found, bounds) if device == "cuda" else ""
             text = "\n".join(line.rstrip() for line in text.splitlines())
             print(text)
             if self.plot is not None:

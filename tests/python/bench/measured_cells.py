@@ -29,6 +29,7 @@ def measured(overhead, **more):
 def policy(network, ratio, variant, overhead, **more):
     counted = {
         "budget_bytes": int(ratio * 20 * GIB),
+        "reserved_bytes": int(ratio * 20 * GIB),
         "memory_ratio": ratio,
         "evictions": 30.0,
         "recomputations": 40.0,

@@ -13,7 +13,7 @@ def resnet50(batch: int) -> Workload:
 
 
 def resnet152(batch: int) -> Workload:
-    return Workload(lambda: resnet((3, 8, 36, 3)), images(batch, 64))
+    return Workload(lambda: resnet((3, 8, 36, 3)), images(batch, 96))
 
 
 def inception(batch: int) -> Workload:
