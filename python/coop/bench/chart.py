@@ -15,6 +15,7 @@ from coop.bench.picture import COLOURS, Picture, Point
 _WIDTH, _HEAD, _ROW = 1200, 96, 300
 _LEFT, _STRIDE, _PANEL_WIDTH, _PANEL_HEIGHT = 72, 390, 308, 196
 _INSET = 18  # between the frame and the first and last ratio
+_LABEL_WIDTH = 26
 _TITLE = "What less memory costs"
 
 
@@ -155,10 +156,13 @@ class _Chart:
             picture.line((frame.left, y), (frame.left + _PANEL_WIDTH, y), looks)
             picture.text((frame.left - 7, y + 4), f"{tick:g}", "end")
         all_of_it = [1.0] if frame.ratios[0] < 1 <= frame.ratios[1] else []
-        for ratio in dict.fromkeys([*self._found.ratios(name), *all_of_it]):
+        last = -math.inf
+        for ratio in sorted({*self._found.ratios(name), *all_of_it}):
             x, _ = frame.at(ratio, 0)
             picture.line((x, bottom), (x, bottom + 5), "frame")
-            picture.text((x, bottom + 20), f"{ratio:g}", "middle")
+            if x - last > _LABEL_WIDTH:
+                picture.text((x, bottom + 20), f"{ratio:g}", "middle")
+                last = x
         picture.box((frame.left, frame.top), _PANEL_WIDTH, _PANEL_HEIGHT, "frame")
         picture.text((frame.left, frame.top - 8), f"{panel.title} ({panel.unit})", "faint")
         middle = frame.left + _PANEL_WIDTH / 2

@@ -9,6 +9,9 @@ from coop.bench.catalog import NETWORKS
 
 RATIO, FREE, PEERS, SMALLEST, BATCH = "ratio", "not binding", "peers", "smallest", "batch"
 
+FREE_ROUNDS = 2
+"""Where nothing binds: a percent is much there."""
+
 ACTIVATION_BUDGETS = (0.5, 0.2)
 PEERS_OF = {
     "checkpoint": ("checkpoint", "coop@checkpoint"),

@@ -58,7 +58,8 @@ class Machine:
             return False
 
     def facts(self) -> dict[str, str]:
-        threads = f"{torch.get_num_threads()} threads of {_cpu()}"
+        count = torch.get_num_threads()
+        threads = f"{count} thread{'' if count == 1 else 's'} of {_cpu()}"
         return {
             "device_name": torch.cuda.get_device_name() if self.has_gpu else threads,
             "torch": torch.__version__,

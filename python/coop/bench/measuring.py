@@ -7,13 +7,13 @@ import statistics
 from dataclasses import dataclass, field
 
 from coop.bench.comparing import Judge
+from coop.bench.grid import FREE_ROUNDS
 from coop.bench.training import Counters, Run, Trainer
 from coop.bench.ways import PLAIN, Way, counted
 
 _WITHOUT_PLAN = 3  # steps of warm-up, of what makes no plan
 _PLAIN_TIMED = 6  # steps of plain between others
 _PEAK_STEPS = 3
-_FREE_ROUNDS = 2  # where nothing binds: a percent is much there
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Bench:
 
     def free(self, way: Way) -> dict:
         """A policy in a budget that does not bind."""
-        rounds = [self._turns(way, self.steps.warm_up) for _ in range(_FREE_ROUNDS)]
+        rounds = [self._turns(way, self.steps.warm_up) for _ in range(FREE_ROUNDS)]
         run, figures = rounds[-1]
         figures |= _counted(run, figures["plain_s"])
         figures |= self.judge.compare(run, way)

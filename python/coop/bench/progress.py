@@ -8,14 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from coop.bench.catalog import NETWORKS
-from coop.bench.grid import BATCH, FREE, SMALLEST, Case, Wanted
+from coop.bench.grid import BATCH, FREE, FREE_ROUNDS, SMALLEST, Case, Wanted
 
 _START = {"cuda": 8.0, "cpu": 5.0}  # of a process, in which PyTorch is imported
 _MAKE = {"cuda": 1.0, "cpu": 0.3}  # a network, for every run of it
 _COMPILE = {"cuda": 30.0, "cpu": 60.0}
 _TRIALS, _TRIAL_STEPS = 8, 6
 _BETWEEN = 9  # plain steps, after others
-_FREE_ROUNDS = 2
 _SLOWER = {"save_on_cpu": 4.0, "checkpoint": 1.4}  # than plain
 _SLOWER_AS_A_RULE = 1.3  # with what is run again where steps have to be compared apart
 
@@ -63,7 +62,7 @@ class Estimates:
         if case.kind in (SMALLEST, BATCH):
             return first + _TRIALS * (make + 1.5 * _TRIAL_STEPS * step)
         compiling = _COMPILE[device] if name == "compile" else 0.0
-        rounds = _FREE_ROUNDS if case.kind == FREE else 1
+        rounds = FREE_ROUNDS if case.kind == FREE else 1
         turn = 2 * make + (_SLOWER.get(name, _SLOWER_AS_A_RULE) * steps + _BETWEEN) * step
         return first + compiling + rounds * turn
 
@@ -112,12 +111,8 @@ class Progress:
 
 
 def in_a_line(cell: dict) -> str:
-    where = (
-        f"{cell['network']} {cell['kind']}"
-        if cell["ratio"] is None
-        else (f"{cell['network']} {cell['ratio']:.0%}")
-    )
-    return f"{where}, {cell['variant']}: {_found(cell)}"
+    where = cell["kind"] if cell["ratio"] is None else f"{cell['ratio']:.0%}"
+    return f"{cell['network']} {where}, {cell['variant']}: {_found(cell)}"
 
 
 def _found(cell: dict) -> str:

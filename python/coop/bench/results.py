@@ -13,6 +13,10 @@ _WHICH = ("commit", "device", "network", "kind", "ratio", "variant", "timed", "l
 """What tells a cell from others."""
 
 
+_WHOLE = '{"cells":'
+"""How a file begins that is JSON as a whole."""
+
+
 class NotResultsError(Exception):
     """A file that is something else; and why."""
 
@@ -74,7 +78,7 @@ def read(path: Path) -> list[dict]:
     """Lines as they were kept, or all of them in one as --json writes them."""
     text = path.read_text()
     try:
-        if text.startswith('{"cells"') or text.startswith("{\n"):
+        if text.startswith(_WHOLE):
             cells = json.loads(text)["cells"]
         else:
             cells = [json.loads(line) for line in text.splitlines() if line.strip()]
@@ -96,4 +100,6 @@ def last_of_each(cells: Iterable[dict]) -> list[dict]:
 
 
 def write_all(path: Path, cells: list[dict]) -> None:
-    path.write_text(json.dumps({"cells": cells}, indent=1) + "\n")
+    """A line for each, so that one can look at it."""
+    lines = ",\n".join(json.dumps(cell) for cell in cells)
+    path.write_text(f"{_WHOLE} [\n{lines}\n]}}\n")

@@ -15,6 +15,8 @@ import coop
 from coop.bench.catalog import Network
 from coop.bench.machine import Machine
 
+AMPLE = "90%"
+"""Of the device's memory: a budget that does not bind."""
 TOO_SLOW = 4.0
 """A budget that makes a program so many times slower is one that it does not fit into."""
 _PACE_WINDOW = 0.5
@@ -61,10 +63,6 @@ def counted(way: Way, device: str) -> Way:
         return stack
 
     return Way(scope, way.around_forward, way.prepare, is_counted=True)
-
-
-AMPLE = "90%"
-"""Of the device's memory."""
 
 
 def peer(name: str, network: Network, machine: Machine) -> Way:

@@ -144,8 +144,8 @@ def _wanted(parser: Parser, options: Namespace) -> Wanted:
 
 def _device() -> str:
     """Without PyTorch, which the processes that measure ask again."""
-    has_gpu = Path("/dev/nvidiactl").exists()
-    return os.environ.get("COOP_DEVICE") or ("cuda" if has_gpu else "cpu")
+    named = os.environ.get("COOP_DEVICE", "").partition(":")[0]
+    return named or ("cuda" if Path("/dev/nvidiactl").exists() else "cpu")
 
 
 def _some_of(what: str, known: Sequence[str]) -> Callable[[str], tuple[str, ...]]:

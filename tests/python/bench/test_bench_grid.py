@@ -1,5 +1,6 @@
 """Which cells there are, what is left of them, and how long they take."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -79,7 +80,8 @@ def test_files_are_read_as_they_were_written(wanted, tmp_path):
     results.keep(wanted, wanted.cases()[0], "coop", **found())
     write_all(tmp_path / "all.json", results.cells)
     assert read(tmp_path / "all.json") == read(results.path) == results.cells
-    for number, other in enumerate(('{"a": 1}', "[]\n[]", "no JSON", '{\n "cells": 3}')):
+    assert json.loads((tmp_path / "all.json").read_text()) == {"cells": results.cells}
+    for number, other in enumerate(('{"a": 1}', "[]\n[]", "no JSON", '{"cells": 3}')):
         path = tmp_path / f"other_{number}"
         path.write_text(other)
         with pytest.raises(NotResultsError, match="nothing that coop bench has written"):
