@@ -6,9 +6,10 @@ usage: scripts/refresh_docs.py [--check]
   --check   only say what has changed; exit code 1 if anything has
 
 A command is the first line of a code block, "$ coop-sim ...", "$ coop bench --show ..." or
-"$ scripts/...", over several lines where they end in a backslash. What follows it in the block is its output. Times that were measured
-differ from run to run: a block in which nothing else has changed is left as it is. Of the training
-demo everything is measured: a test runs a tiny one, and compares the words.
+"$ scripts/...", over several lines where they end in a backslash. What follows it in the block is
+its output. Times that were measured differ from run to run: a block in which nothing else has
+changed is left as it is. Of the training demo everything is measured: a test runs a tiny one, and
+compares the words.
 """
 
 import argparse
@@ -39,7 +40,8 @@ PICTURE = (ROOT / "build/demo/sweep.svg", ROOT / "docs/pictures/sweep.svg")
 MEASURED = {"scripts/demo.sh": "scripts/demo.sh --smoke"}
 
 BLOCK = re.compile(
-    r"^```\n\$ (?P<command>(?:coop-sim|coop bench --show|scripts/)(?:[^\n]*\\\n)*[^\n]*)\n(?P<output>.*?)^```$",
+    r"^```\n\$ (?P<command>(?:coop-sim|coop bench --show|scripts/)(?:[^\n]*\\\n)*[^\n]*)\n"
+    r"(?P<output>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
 SEARCH_TIME_TABLE = re.compile(r"(Search time:[^\n]*\n)(?:  [^\n]+\n)+")

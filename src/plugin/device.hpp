@@ -12,6 +12,7 @@
 
 #include "core/pool/backing.hpp"
 #include "plugin/checksum.hpp"
+#include "plugin/memory_history.hpp"
 #include "plugin/operator_times.hpp"
 #include "plugin/stream_order.hpp"
 
@@ -66,9 +67,12 @@ class Device {
   [[nodiscard]] virtual std::unique_ptr<OperatorTimes> make_times() = 0;
   // Null where there are no streams.
   [[nodiscard]] virtual std::unique_ptr<StreamOrder> make_stream_order() { return nullptr; }
+  // For snapshots of what it has.
+  [[nodiscard]] MemoryHistory& history() { return history_; }
 
  private:
   c10::Device which_;
+  MemoryHistory history_;
 };
 
 // For ever. Throws InvalidArgument if there is no such device, or if this library was built without it.

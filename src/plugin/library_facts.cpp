@@ -1,6 +1,7 @@
 // What Python may ask about: functions of torch.ops.coop.
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include <torch/library.h>
 
@@ -37,6 +38,41 @@ std::tuple<Numbers, Numbers> recomputed_by_operator() {
     ns.insert(name, each.ns);
   }
   return {times, ns};
+}
+
+// For our own tests, of a device that PyTorch takes no snapshots of: (size, requested, is held) of each block in
+// its order, and (action, address, size) of each event.
+std::tuple<std::vector<std::int64_t>, std::vector<std::int64_t>> memory_snapshot() {
+  const CurrentSession session;
+  TORCH_CHECK(session, "coop: there is no budget");
+  std::vector<std::int64_t> blocks;
+  const auto segment = session->history().segment();
+  blocks.push_back(static_cast<std::int64_t>(segment.address));
+  for (const auto& it : segment.blocks) {
+    for (const std::size_t each : {it.size, it.requested_size, std::size_t{it.allocated}}) {
+      blocks.push_back(static_cast<std::int64_t>(each));
+    }
+  }
+  std::vector<std::int64_t> events;
+  for (const auto& it : session->device().history().entries()) {
+    for (const std::size_t each : {static_cast<std::size_t>(it.action_), it.addr_, it.size_}) {
+      events.push_back(static_cast<std::int64_t>(each));
+    }
+  }
+  return {blocks, events};
+}
+
+void record_memory_history(std::int64_t most_entries) {
+  const CurrentSession session;
+  TORCH_CHECK(session, "coop: there is no budget");
+  MemoryHistory& history = session->device().history();
+  history.forget();
+  if (most_entries > 0) {
+    history.begin({.most_entries = static_cast<std::size_t>(most_entries)});
+  } else {
+    history.end();
+  }
+  session->history().follow();
 }
 
 // The operator, the facts, and bytes and blocks by what holds them; no facts if there are none.
@@ -78,6 +114,8 @@ TORCH_LIBRARY_FRAGMENT(coop, library) {
   library.def(
       "last_oom() -> (str op, Dict(str, int) facts, Dict(str, int) bytes, Dict(str, int) blocks)",
       &last_oom);
+  library.def("record_memory_history(int most_entries) -> ()", &record_memory_history);
+  library.def("memory_snapshot() -> (int[] blocks, int[] events)", &memory_snapshot);
 }
 
 }  // namespace

@@ -58,6 +58,7 @@ Session::Session(const SessionOptions& options, Bytes pool_bytes)
             memory_),
       world_(*this, sample_for(options)),
       engine_(pool_, *policy_, world_, engine_options(options)),
+      history_(device_.history(), options.device.index(), memory_.begin(), engine_),
       small_limit_(pool_.small_limit()),
       takes_light_calls_(small_limit_ > 0 && !options.audit),
       ease_(pool_bytes),
@@ -67,6 +68,7 @@ Session::Session(const SessionOptions& options, Bytes pool_bytes)
 // --- memory ---
 
 c10::DataPtr Session::allocate(std::size_t bytes) {
+  const PoolHistory::Asking asking(device_.history());
   const Allocation made = with_torch_errors([&] {
     try {
       try {

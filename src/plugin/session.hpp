@@ -36,6 +36,7 @@
 #include "plugin/device.hpp"
 #include "plugin/ease.hpp"
 #include "plugin/living_storage.hpp"
+#include "plugin/memory_history.hpp"
 #include "plugin/pace.hpp"
 #include "plugin/raw_blocks.hpp"
 #include "plugin/snapshot.hpp"
@@ -127,6 +128,7 @@ class Session : public std::enable_shared_from_this<Session> {
   }
   [[nodiscard]] std::byte* pool_address() const { return memory_.begin(); }
   [[nodiscard]] bool has_memory_at(const void* data) const { return memory_.contains(data); }
+  [[nodiscard]] PoolHistory& history() { return history_; }
 
   // --- memory ---
 
@@ -267,6 +269,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Pool pool_;
   TorchWorld world_;
   Engine engine_;
+  PoolHistory history_;
   Bytes small_limit_;
   std::atomic<bool> takes_light_calls_;
   Ease ease_;

@@ -107,6 +107,7 @@ void Session::begin(const SessionOptions& options) {
   const std::scoped_lock lock(sessions_mutex);
   if (is_new) sessions().push_back(session);
   device_at(options.device).install_allocator();
+  session->history_.follow(is_new);
   active_session = session.get();
 }
 

@@ -325,7 +325,9 @@ EngineEvent Engine::about(EngineEvent::Kind kind, BlockId block, ValueId id) con
 
 void Engine::tell(EngineEvent event) noexcept {
   event.now = now_;
-  options_.observer->on_event(event);
+  for (EngineObserver* each : {options_.observer, watcher_}) {
+    if (each != nullptr) each->on_event(event);
+  }
 }
 
 }  // namespace coop

@@ -178,6 +178,8 @@ class Engine final : private BlockOwner, private GraphListener {
   // From now on these are told of what is done and of what is asked for; null: nobody is. Whoever is told of
   // requests hears first of the storages and blocks that there are, as if they had just come about.
   void observe(EngineObserver* events, RequestObserver* requests);
+  // One more that is told of what is done.
+  void watch(EngineObserver* events);
 
   [[nodiscard]] bool is_resident(StorageId id) const;
   // Where a block is; good while it is pinned.
@@ -188,6 +190,12 @@ class Engine final : private BlockOwner, private GraphListener {
   [[nodiscard]] EvictionStats eviction_stats() const;
   // That are kept, to be run again.
   [[nodiscard]] std::size_t recorded_calls() const;
+  // All that there are, in no order.
+  struct PlacedBlock {
+    BlockId block;
+    BlockInfo info;
+  };
+  [[nodiscard]] std::vector<PlacedBlock> blocks() const;
   // Where the pool's bytes are.
   [[nodiscard]] MemoryReport report() const;
   // Since the last begin_loss_anew().
@@ -255,7 +263,9 @@ class Engine final : private BlockOwner, private GraphListener {
   void enter_region(ValueId id) noexcept;
   void leave_region(ValueId id) noexcept;
   [[nodiscard]] Token token_of(ValueId id) const noexcept;
-  [[nodiscard]] bool is_observed() const { return options_.observer != nullptr; }
+  [[nodiscard]] bool is_observed() const {
+    return options_.observer != nullptr || watcher_ != nullptr;
+  }
   [[nodiscard]] EngineEvent about(EngineEvent::Kind kind, BlockId block,
                                   ValueId id = {}) const noexcept;
   void tell(EngineEvent event) noexcept;
@@ -321,6 +331,7 @@ class Engine final : private BlockOwner, private GraphListener {
   Patience patience_;
   LossMeter loss_;
   RequestObserver* requests_ = nullptr;
+  EngineObserver* watcher_ = nullptr;
   double now_ = 0;
   std::uint64_t calls_begun_ = 0;
   std::uint64_t replays_begun_ = 0;

@@ -21,6 +21,22 @@ void Engine::observe(EngineObserver* events, RequestObserver* requests) {
   options_.observer = events;
 }
 
+void Engine::watch(EngineObserver* events) {
+  const std::lock_guard lock(mutex_);
+  watcher_ = events;
+}
+
+std::vector<Engine::PlacedBlock> Engine::blocks() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<PlacedBlock> all;
+  all.reserve(pool_.block_count());
+  for (std::uint32_t i = 0; i < value_of_.size(); ++i) {
+    const BlockId block = pool_.id_of(i);
+    if (pool_.contains(block)) all.push_back({block, pool_.info(block)});
+  }
+  return all;
+}
+
 // As if it had just come about, in the order in which it did.
 void Engine::tell_what_there_is() {
   const auto tell = [&](const EngineRequest& request) { requests_->on_request(request); };

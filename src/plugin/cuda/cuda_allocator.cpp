@@ -9,6 +9,7 @@
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
 
+#include "plugin/cuda/cuda_history.hpp"
 #include "plugin/session.hpp"
 #include "plugin/torch_version.hpp"
 
@@ -17,7 +18,6 @@ namespace {
 
 using namespace c10::cuda::CUDACachingAllocator;  // NOLINT(google-build-using-namespace)
 using c10::CachingDeviceAllocator::DeviceStats;
-using c10::CachingDeviceAllocator::SegmentInfo;
 
 CUDAAllocator* torchs_own = nullptr;
 
@@ -114,9 +114,7 @@ class CudaAllocator final : public CUDAAllocator {
   SnapshotInfo snapshot(c10::MempoolId_t pool, bool include_traces) override {
     SnapshotInfo all = torchs_own->snapshot(pool, include_traces);
     if (pool != c10::MempoolId_t{0, 0}) return all;
-    Session::for_each([&](Session& session) {
-      if (session.options().device.is_cuda()) all.segments.push_back(segment_of(session));
-    });
+    add_pools_to(all);
     return all;
   }
   // What cuDNN may take for a workspace: all that eviction could make free.
@@ -206,6 +204,7 @@ class CudaAllocator final : public CUDAAllocator {
   void recordHistory(bool enabled, CreateContextFn recorder, std::size_t most, RecordContext when,
                      bool clears, const std::vector<std::string>& skipped) override {
     torchs_own->recordHistory(enabled, recorder, most, when, clears, skipped);
+    record_cuda_history(enabled, recorder, most, when, clears, skipped);
   }
   void recordAnnotation(const std::vector<std::pair<std::string, std::string>>& data) override {
     torchs_own->recordAnnotation(data);
@@ -277,21 +276,6 @@ class CudaAllocator final : public CUDAAllocator {
     const CurrentSession session(CurrentSession::Whose::kAnybodys);
     if (session && session->options().device == c10::Device(c10::kCUDA, device)) fn(*session);
   }
-  static SegmentInfo segment_of(Session& session) {
-    SegmentInfo segment;
-    const Bytes bytes = session.engine().pool().bytes();
-    const Bytes held = session.engine().held_bytes();
-    segment.device = session.options().device.index();
-    segment.address = reinterpret_cast<std::uintptr_t>(session.pool_address());
-    segment.total_size = bytes;
-    segment.requested_size = segment.allocated_size = segment.active_size = held;
-    segment.is_large = true;
-    // How it is divided changes with every operator: one part that is held, one that is free.
-    segment.blocks.push_back(
-        {.size = held, .requested_size = held, .allocated = true, .active = true});
-    segment.blocks.push_back({.size = bytes - held});
-    return segment;
-  }
 
   Redirections redirections_;
 };
@@ -311,11 +295,12 @@ void install_cuda_allocator() {
   torchs_own = now;
   allocator.store(&ours());
   c10::SetAllocator(c10::kCUDA, &ours(), 0);
+  follow_cuda_history(*torchs_own);
 }
 
-// Unless somebody has put another one in front of us.
+// Unless somebody has put another one in front of us, or is still to ask what there was.
 void remove_cuda_allocator() noexcept {
-  if (get() != &ours()) return;
+  if (get() != &ours() || is_cuda_history_on()) return;
   allocator.store(torchs_own);
   c10::SetAllocator(c10::kCUDA, torchs_own, 0);
 }

@@ -5,6 +5,7 @@
 
 #include "support/draw_program.hpp"
 #include "support/program_run.hpp"
+#include "support/written_program.hpp"
 
 namespace coop {
 namespace {
@@ -42,6 +43,7 @@ class Drawing final : public EngineObserver {
 
   std::map<EngineEvent::Kind, int> counts;
   [[nodiscard]] std::size_t block_count() const { return blocks_.size(); }
+  [[nodiscard]] const std::map<Bytes, Bytes>& blocks() const { return blocks_; }
 
  private:
   void draw(Bytes offset, Bytes bytes) {
@@ -82,6 +84,38 @@ TEST(EngineObserver, IsToldEnoughToDrawThePool) {
   });
   if (testing::wanted_seed() || kFullChecks) return;
   EXPECT_EQ(counts.size(), 10U) << "some kind of event never happened";
+}
+
+std::map<Bytes, Bytes> blocks_of(const Engine& engine) {
+  std::map<Bytes, Bytes> all;
+  for (const auto& [block, info] : engine.blocks()) {
+    EXPECT_TRUE(engine.has_block(block));
+    all[info.offset] = info.bytes;
+  }
+  return all;
+}
+
+TEST(EngineObserver, OneThatWatchesIsToldAsWell) {
+  testing::Program program(6);
+  Engine& engine = program.engine();
+  Drawing observer;
+  Drawing watcher;
+  engine.observe(&observer, nullptr);
+  engine.watch(&watcher);
+  const auto source = program.source(1);
+  for (std::uint64_t salt = 2; salt < 12; ++salt) {
+    program.make(salt, {source});
+    EXPECT_EQ(watcher.blocks(), blocks_of(engine));
+  }
+  EXPECT_GT(watcher.counts[EngineEvent::Kind::kEvicted], 0);
+  EXPECT_EQ(watcher.counts, observer.counts);
+  engine.observe(nullptr, nullptr);
+  program.make(12, {source});
+  EXPECT_EQ(watcher.blocks(), blocks_of(engine)) << "it goes on alone";
+  engine.watch(nullptr);
+  const auto before = watcher.counts;
+  program.make(13, {source});
+  EXPECT_EQ(watcher.counts, before);
 }
 
 }  // namespace
