@@ -23,14 +23,14 @@ from coop.bench.measuring import Bench, Steps
 from coop.bench.training import Trainer
 from coop.bench.ways import inside
 
-WARM_UP = 4  # steps that are not looked at
+WARM_UP = 6  # steps that are not looked at
 
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--networks", default="resnet50,bert-large")
     parser.add_argument("--ratios", default=".7,.6,.5")
-    parser.add_argument("--steps", type=int, default=6, help="that are looked at")
+    parser.add_argument("--steps", type=int, default=10, help="that are looked at")
     parser.add_argument("--smoke", action="store_true", help="shows that it runs, measures nothing")
     parser.add_argument("--json", metavar="FILE", help="also write the table there")
     parser.add_argument("--train", metavar="NETWORK", help="only that, for coop plan")

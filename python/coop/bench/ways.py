@@ -19,8 +19,8 @@ AMPLE = "90%"
 """Of the device's memory: a budget that does not bind."""
 TOO_SLOW = 4.0
 """A budget that makes a program so many times slower is one that it does not fit into."""
-_PACE_WINDOW = 0.5
-"""Seconds of plain operators after which that is said: a few steps."""
+_PACE_WINDOW = 2.0
+"""Seconds of plain operators after which that is said: not while a plan is still being made."""
 
 
 class NotTriedError(Exception):
