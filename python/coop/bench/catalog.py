@@ -109,7 +109,7 @@ NETWORKS = {
         not_compiled="another graph in every step: its path is drawn anew",
     ),
     "llama-1b": Network(
-        "Llama 1.1B, bfloat16",
+        "Llama 1.1B",
         ("LlamaDecoderLayer", "LlamaLayer"),
         cuda=Size(f"{_LANGUAGE}:llama_1b", 4, 0.2, needs="transformers"),
         cpu=Size("small_language:llama", 8, 0.25),

@@ -89,6 +89,8 @@ def _at_one_ratio(found: Found, bounds: Bounds) -> str:
         "policies, bit for bit;\n*: with deterministic algorithms, since plain PyTorch's differ "
         "without."
     )
+    if found.device == "cpu":
+        notes += " On a CPU networks are small versions of themselves."
     return f"Overhead: time of a step over a plain step's, less one\n{table(rows)}\n{notes}"
 
 

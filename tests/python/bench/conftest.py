@@ -7,10 +7,14 @@ import pytest
 from coop.bench.grid import Wanted
 
 ROOT = Path(__file__).resolve().parents[3]
-# For this process, and for those that it starts wherever.
 os.environ.setdefault("COOP_PLUGIN", str(ROOT / "build/release/src/libcoop_plugin.so"))
-os.environ["PYTHONPATH"] = str(ROOT / "python")
-os.environ["OMP_NUM_THREADS"] = "1"
+
+
+@pytest.fixture(autouse=True)
+def for_processes(monkeypatch):
+    """That are started, wherever."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "python"))
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
 
 
 @pytest.fixture
