@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from coop.bench.bounds import Bounds, read_bounds
 from coop.bench.catalog import NETWORKS
 from coop.bench.grid import BATCH, FREE, FREE_ROUNDS, SMALLEST, Case, Wanted
 
@@ -33,6 +34,7 @@ class Estimates:
     wanted: Wanted
     took: dict[tuple, float]
     plain: dict[str, float]
+    bounds: Bounds = field(default_factory=read_bounds)
 
     @classmethod
     def of(cls, wanted: Wanted, cells: Sequence[dict]) -> Estimates:
@@ -59,6 +61,8 @@ class Estimates:
         name = variant.partition("@")[0]
         if variant == "plain" or (name == "compile" and network.not_compiled):
             return first
+        if device == "cuda" and self.bounds.get((network.trace, case.ratio), 0.0) is None:
+            return first + make + step  # it cannot fit, and fails at once
         if case.kind in (SMALLEST, BATCH):
             return first + _TRIALS * (make + 1.5 * _TRIAL_STEPS * step)
         compiling = _COMPILE[device] if name == "compile" else 0.0

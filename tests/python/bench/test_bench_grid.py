@@ -100,6 +100,12 @@ def test_estimates_know_what_it_took_before(wanted):
     assert elsewhere.case(case) == guess.case(case)
 
 
+def test_what_cannot_fit_takes_no_time(wanted):
+    estimates = Estimates.of(replace(wanted, device="cuda"), [])
+    half, more = (Case("gpt-2.7b", RATIO, ratio, ("coop", "dtr")) for ratio in (0.5, 0.6))
+    assert estimates.cell(half, "dtr") < estimates.cell(more, "dtr") / 5
+
+
 def test_durations_are_readable():
     assert list(map(as_duration, (0, 89, 91, 3000, 5460))) == [
         "0 s",
