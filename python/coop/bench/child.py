@@ -11,6 +11,7 @@ import os
 import sys
 import threading
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TextIO
 
@@ -39,6 +40,8 @@ class Case:
     """Bytes, for the largest batch."""
     warm_up: int
     timed: int
+    beat: Callable[[], None]
+    """Says that it goes on."""
 
     def __post_init__(self) -> None:
         self._machine = Machine(self.device)
@@ -52,9 +55,11 @@ class Case:
 
     def measure(self, variant: str) -> dict:
         if self.kind == BATCH:
-            return searching.largest_batch(self.network, self._machine, variant, self.limit)
+            return searching.largest_batch(
+                self.network, self._machine, variant, self.limit, self.beat
+            )
         if self.kind == SMALLEST:
-            return searching.smallest_ratio(self._bench, variant)
+            return searching.smallest_ratio(self._bench, variant, self.beat)
         if self.kind == PEERS:
             return self._beside_peers(variant)
         if self.kind == FREE:
@@ -109,7 +114,7 @@ def main() -> None:
     wanted = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_parent, daemon=True).start()
     variants = wanted.pop("variants")
-    case = Case(**wanted)
+    case = Case(**wanted, beat=lambda: tell(out, beat=True))
     if case.device == "cuda" and not torch.cuda.is_available():
         return tell(out, refused="PyTorch sees no GPU here")
     tell(out, facts=case.facts())

@@ -76,8 +76,8 @@ class Runner:
                     break
                 if "refused" in said:
                     raise RefusedError(said["refused"])
-                if "facts" in said:
-                    facts = said["facts"]
+                if "cell" not in said:  # or else a sign of life
+                    facts = said.get("facts", facts)
                     continue
                 took, began = time.monotonic() - began, time.monotonic()
                 self._keep(case, said["variant"], facts, said["cell"], took)

@@ -15,29 +15,37 @@ from coop.bench.training import Trainer
 from coop.bench.ways import PLAIN, Way, counted, inside
 
 _STEPS = 6  # of a trial: a plan is made in the first, and followed in the last
+# A trial may be slow at first, but must not go on for ever.
+_SLOW = {"too_slow": 20.0, "pace_window": 0.2}
 _FINENESS = 100  # ratios are tried in hundredths
 _BATCHES = 32  # and batches to a part in so many
 
 
-def smallest_ratio(bench: Bench, policy: str) -> dict:
+Beat = Callable[[], None]
+"""Says before each trial that there is one."""
+
+
+def smallest_ratio(bench: Bench, policy: str, beat: Beat) -> dict:
     """Between nothing and all of it, by halving."""
     trainer, peak = bench.trainer, bench.peak_bytes
 
     def fits(hundredth: int) -> bool:
+        beat()
         budget = peak * hundredth // _FINENESS
-        return _fits(trainer, inside(budget, trainer.machine.device, policy))
+        return _fits(trainer, inside(budget, trainer.machine.device, policy, **_SLOW))
 
     found = _least(fits, 0, _FINENESS)
     return {"smallest_ratio": found / _FINENESS, "plain_peak_bytes": peak}
 
 
-def largest_batch(name: str, machine: Machine, variant: str, limit: int) -> dict:
+def largest_batch(name: str, machine: Machine, variant: str, limit: int, beat: Beat) -> dict:
     """Of plain PyTorch, or with a policy of ours."""
 
     def fits(batch: int) -> bool:
+        beat()
         trainer = Trainer.of(name, machine, batch)
         if variant != "plain":
-            return _fits(trainer, inside(limit, machine.device, variant))
+            return _fits(trainer, inside(limit, machine.device, variant, **_SLOW))
         if machine.has_gpu:
             return _fits(trainer, Way(scope=partial(_limited, limit)))
         found = trainer.run(counted(PLAIN, machine.device), _STEPS, 0)

@@ -19,7 +19,7 @@ AMPLE = "90%"
 """Of the device's memory: a budget that does not bind."""
 TOO_SLOW = 4.0
 """A budget that makes a program so many times slower is one that it does not fit into."""
-_PACE_WINDOW = 2.0
+PACE_WINDOW = 2.0
 """Seconds of plain operators after which that is said: not while a plan is still being made."""
 
 
@@ -44,10 +44,17 @@ class Way:
 PLAIN = Way()
 
 
-def inside(size: int | str, device: str, policy: str = "coop") -> Way:
+def inside(
+    size: int | str,
+    device: str,
+    policy: str = "coop",
+    *,
+    too_slow: float = TOO_SLOW,
+    pace_window: float = PACE_WINDOW,
+) -> Way:
     def scope() -> coop.budget:
-        budget = coop.budget(size, policy=policy, device=device, max_slowdown=TOO_SLOW)
-        budget._pace_window = _PACE_WINDOW
+        budget = coop.budget(size, policy=policy, device=device, max_slowdown=too_slow)
+        budget._pace_window = pace_window
         return budget
 
     return Way(scope=scope, is_counted=True)

@@ -25,6 +25,10 @@ for variant in wanted["variants"]:
         facts = {"process": os.getpid(), "other": other.pid}
         print(json.dumps({"facts": facts}), flush=True)
         time.sleep(100)
+    if variant == "slow":
+        for _ in range(6):
+            print(json.dumps({"beat": True}), flush=True)
+            time.sleep(0.25)
     if variant == "dies":
         os.kill(os.getpid(), 9)
     if variant == "fails":
@@ -43,7 +47,7 @@ for variant in wanted["variants"]:
 QUICK = {
     ("bilstm", RATIO, 0.5 + i / 10, variant): 0.2
     for i in range(2)
-    for variant in ("coop", "dtr", "hangs", "dies", "fails", "leaves", "mute")
+    for variant in ("coop", "dtr", "hangs", "dies", "fails", "leaves", "mute", "slow")
 }
 
 
@@ -94,6 +98,12 @@ def test_one_that_hangs_is_ended_with_all_that_it_started(run):
     assert statuses(cells) == {"coop": "ok", "hangs": "timed out", "dtr": "ok"}
     (hanging,) = [it for it in cells if it["variant"] == "hangs"]
     assert not is_running(hanging["process"]) and not is_running(hanging["other"])
+
+
+def test_one_that_goes_on_is_let_go_on(run):
+    _, cells, _ = run(("slow",), cell_limit=1.0)
+    assert statuses(cells) == {"slow": "ok"}
+    assert cells[0]["torch"] == "2.11.0" and cells[0]["took_s"] > 1.0
 
 
 def test_one_that_dies_says_how_and_the_rest_goes_to_another(run):

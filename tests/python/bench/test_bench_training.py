@@ -134,7 +134,7 @@ def test_a_network_that_does_not_repeat_itself_is_not_held_against_anyone():
 def test_the_smallest_ratio_fits_and_a_little_less_does_not():
     bench = Bench(tiny_trainer(), Steps(1, 1))
     bench.begin()
-    found = searching.smallest_ratio(bench, "coop")["smallest_ratio"]
+    found = searching.smallest_ratio(bench, "coop", lambda: None)["smallest_ratio"]
     assert 0.1 < found < 1
     least = int(found * bench.peak_bytes)
     bench.trainer.run(inside(least, "cpu"), 6, 0)
@@ -155,7 +155,7 @@ def test_more_fits_into_a_budget_with_coop(monkeypatch):
     monkeypatch.setattr(
         Trainer, "of", classmethod(lambda cls, name, machine, batch=None: tiny_trainer(batch))
     )
-    found = partial(searching.largest_batch, "bilstm", CPU, limit=4 << 20)
+    found = partial(searching.largest_batch, "bilstm", CPU, limit=4 << 20, beat=lambda: None)
     plain, ours = (found(variant)["largest_batch"] for variant in ("plain", "coop"))
     assert 0 < plain < ours
 
