@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from coop._text import as_bytes, table
@@ -23,6 +24,7 @@ _FIGURES: tuple[tuple[str, Callable[[dict], str]], ...] = (
     ("Fragmentation: free when an allocation that had to evict was served", fragmentation),
     ("Search latency: ms a step", search_latency),
     ("Searches a step", lambda it: f"{it['searches']:.0f}"),
+    ("A search, us", lambda it: f"{1e6 * it['search_s'] / (it['searches'] or math.inf):.0f}"),
     ("Evictions a step", lambda it: f"{it['evictions']:.0f}"),
     ("Recomputations a step", lambda it: f"{it['recomputations']:.0f}"),
     ("Recomputing, as coop counts it, of a plain step", lambda it: f"{it['recomputed']:.1%}"),

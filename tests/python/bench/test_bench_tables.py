@@ -66,6 +66,9 @@ def test_in_full_it_says_why_figures_are_missing(found):
         ["(lower", "bound)", "6.1%", "8.3%"],
     ]
     assert "0.4, dtr: does not fit: and why" in bert
+    lines = [line.split() for line in bert.splitlines()]
+    search = lines.index(["A", "search,", "us"])
+    assert lines[search + 1 : search + 3] == [["coop", "0", "0"], ["dtr", "2000", "-"]]
     assert re.search(
         r"^checkpoint +0\.3 s +128\.5 ms +28\.5% +9\.0 GiB +39\.0% +10\.0 GiB", bert, re.M
     )
