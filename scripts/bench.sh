@@ -12,7 +12,7 @@ preset=bench  # without checks
 run_args=()
 report_args=()
 plugin_args=()
-networks_args=(--ratios .6 --steps 6 --cell-limit 60s)
+networks_args=(--ratios .6 --steps 6 --cell-limit 300s)
 plan_args=()
 while (($#)); do
   case $1 in
