@@ -23,7 +23,13 @@ from coop.cli.parser import Parser, ratios, say
 from coop.cli.run import POLICIES
 
 WARM_UP = 6  # until plans have settled
-SMOKE = {"networks": ("bilstm",), "ratios": (0.6,), "warm_up": 4, "timed": 2}
+SMOKE = {
+    "networks": ("bilstm",),
+    "ratios": (0.6,),
+    "policies": ("coop", "dtr"),
+    "warm_up": 4,
+    "timed": 2,
+}
 SECONDS = {"s": 1, "min": 60, "h": 3600}
 BYTES = {"MiB": 1 << 20, "GiB": 1 << 30, "MB": 10**6, "GB": 10**9}
 
@@ -122,7 +128,7 @@ def _check(parser: Parser, options: Namespace) -> None:
 def _wanted(parser: Parser, options: Namespace) -> Wanted:
     device = options.device or _device()
     more = {"networks": options.networks or list(NETWORKS), "ratios": tuple(options.ratios)}
-    more |= {"warm_up": WARM_UP, "timed": options.steps}
+    more |= {"policies": options.policies, "warm_up": WARM_UP, "timed": options.steps}
     if options.smoke:
         more |= SMOKE
     networks = session.without_missing(more.pop("networks"), device, _tell)
@@ -134,7 +140,6 @@ def _wanted(parser: Parser, options: Namespace) -> Wanted:
     return Wanted(
         networks=tuple(dict.fromkeys(networks)),
         device=device,
-        policies=options.policies,
         peers=() if "none" in peers else peers,
         has_smallest=options.smallest,
         limit=options.batch_in,
