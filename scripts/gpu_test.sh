@@ -19,6 +19,7 @@ pieces=(
   "budget:tests/python/gpu/test_gpu_budget.py"
   "endurance:tests/python/gpu/test_gpu_endurance.py"
   "networks:tests/python/gpu/test_gpu_networks.py"
+  "graphs:tests/python/gpu/test_gpu_graphs.py"
   "snapshot:tests/python/gpu/test_gpu_snapshot.py"
   "programs:tests/python/plugin/test_programs.py -k test_stress"
   "ease:tests/python/plugin/test_ease_programs.py"

@@ -18,6 +18,7 @@ import torch
 # By the time that a program names coop.OutOfMemory there may be no memory to import it with.
 from coop import _out_of_memory, _plugin  # noqa: F401
 from coop._compiled import compiled_graphs_are_seen
+from coop._graphs import graphs_are_seen
 from coop._log import log
 from coop._profiler import profiler_is_served
 from coop._raw_access import raw_access_is_seen
@@ -100,6 +101,8 @@ class budget:  # noqa: N801
             log.info("%r begins: %s", self, as_bytes(self.bytes))
             stack.enter_context(raw_access_is_seen())
             stack.enter_context(compiled_graphs_are_seen())
+            if self.device.type == "cuda":
+                stack.enter_context(graphs_are_seen())
             stack.enter_context(profiler_is_served())
             stack.enter_context(threads_inherit())
             self._scope = stack.pop_all()

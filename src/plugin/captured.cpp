@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <mutex>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "plugin/dispatch_key.hpp"
 #include "plugin/recorded_call.hpp"
@@ -52,6 +54,20 @@ void Session::give_to_graph(c10::StorageImpl& impl) {
                 "Call coop.pin on it before.");
     export_storage(impl);
     has_given_to_graph_ = true;
+  });
+}
+
+void Session::distrust_foreign() {
+  std::vector<c10::intrusive_ptr<c10::StorageImpl>> trusted;
+  {
+    const std::scoped_lock lock(mutex_);
+    for (const auto& [impl, record] : foreign_) {
+      if (!record->is_trusted) continue;
+      if (auto storage = record->storage.lock()) trusted.push_back(std::move(storage));
+    }
+  }
+  with_torch_errors([&] {
+    for (const auto& storage : trusted) export_storage(*storage);
   });
 }
 

@@ -10,6 +10,8 @@
 //     in the budget when the capture has ended (Session::count_outside).
 //   - What it uses of ours stays in its place until it dies. All that it uses, reads or writes, may change at any
 //     time from now on: nothing is made again from it.
+//   - Of a graph from before the budget nobody knows what it uses, but it lies outside the pool: nothing is made again
+//     from what lies there once such a graph has been launched (_graphs.py, Session::distrust_foreign).
 //   - Nothing is made again for it: what runs meanwhile on its stream would become a part of it. What is evicted when an
 //     operator of the graph wants it is an error.
 // The engine's own work (contents that others were made from are copied before they may be overwritten) happens at home,

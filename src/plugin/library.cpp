@@ -116,6 +116,11 @@ void export_tensor(const at::Tensor& tensor) {
   if (tensor.has_storage()) export_storage(tensor.storage());
 }
 
+void distrust_foreign() {
+  const CurrentSession session(CurrentSession::Whose::kAnybodys);
+  if (session) session->distrust_foreign();
+}
+
 void pin_tensor(const at::Tensor& tensor) {
   if (Session::is_in_forked_child()) return;  // nothing goes or moves there
   const CurrentSession session(CurrentSession::Whose::kAnybodys);
@@ -199,6 +204,7 @@ TORCH_LIBRARY(coop, library) {
   library.def("export_storage(Storage storage) -> ()", &export_storage);
   // The same for what only operators write.
   library.def("pin_tensor(Tensor tensor) -> ()", &pin_tensor);
+  library.def("distrust_foreign() -> ()", &distrust_foreign);
   // Resident until the next operator.
   library.def("bring_back(Tensor tensor) -> ()", &bring_back);
   // Resident and in place until let_go(), on the same thread.

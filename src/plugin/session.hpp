@@ -195,6 +195,8 @@ class Session : public std::enable_shared_from_this<Session> {
   void pin_storage(c10::StorageImpl& impl);
   // A graph that is being captured uses it: it keeps the address, and writes there whenever it is launched.
   void give_to_graph(c10::StorageImpl& impl);
+  // Code that nobody sees is about to write somewhere outside the pool: nothing is made again from what lies there.
+  void distrust_foreign();
   // PyTorch has taken memory of its own for a graph or a MemPool, or has given some back: it counts in the budget.
   // Throws c10::OutOfMemoryError.
   void count_outside();

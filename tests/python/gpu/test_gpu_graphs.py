@@ -66,6 +66,20 @@ def test_what_others_were_made_from_is_kept_before_a_graph_writes_it():
         assert torch.equal(x, torch.full_like(x, 6.0))
 
 
+def test_a_graph_from_before_the_budget_writes_unseen():
+    source = torch.ones(1 << 20, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        out = source * 3
+    with _plugin.budget(64 * MIB, stress=True, small_limit=0):
+        made = []
+        for i in range(3):
+            source.fill_(i)
+            graph.replay()
+            made.append(out + 1)
+        assert [it[0].item() for it in made] == [1, 4, 7]
+
+
 def test_what_is_evicted_cannot_be_captured():
     with _plugin.budget(64 * MIB, stress=True, small_limit=0):
         x = torch.ones(1 << 20, device="cuda") * 2

@@ -1,5 +1,6 @@
 """Somebody else's C++ (tests/plugin/foreign.cpp): the right data or a clear error."""
 
+import ctypes
 import os
 from pathlib import Path
 
@@ -112,3 +113,17 @@ def test_an_address_that_cpp_kept(foreign):
         assert all(it.sum().item() == TOTAL for it in others)
     assert foreign.sum_of_kept() == TOTAL  # for as long as the tensor lives
     del x
+
+
+def test_what_is_about_to_change_outside_is_not_made_again_from():
+    """As before a CUDA graph is launched that nobody has seen captured."""
+    older = torch.full((5000,), 2.0)
+    address = older.data_ptr()
+    with stress():
+        made = older * 3
+        torch.ops.coop.distrust_foreign()
+        ctypes.memset(address, 0, older.nbytes)
+        later = older + 1
+        ctypes.memset(address, 1, older.nbytes)
+        assert torch.equal(made, torch.full_like(made, 6.0))
+        assert torch.equal(later, torch.ones_like(later))
