@@ -168,10 +168,18 @@ void Engine::call_goes(CallId /*id*/, const Call& call) noexcept {
 double Engine::cost_of(const Value& value) noexcept {
   const double own = graph_.calls()[value.producer].cost;
   if (!has_searched_) return own;
-  if (!keeps_regions()) return own + cost_of_missing(graph_, value, ++walks_begun_);
+  if (!keeps_regions()) return is_pricing_put_off() ? own : own + cost_of_missing(graph_, value, ++walks_begun_);
   EvictedRegions::Sum around(regions_);
   graph_.for_each_neighbour(value, [&](const Value& other) { around.add(other.region); });
   return own + around.cost();
+}
+
+// Looking around costs more than an operator's whole record. Whoever has looked as often as there are Values, and no
+// search has asked for any of it, waits for one that does: it looks at all of them anyway.
+bool Engine::is_pricing_put_off() noexcept {
+  if (++priced_since_search_ <= graph_.values().size()) return false;
+  have_costs_fallen_ = true;
+  return true;
 }
 
 // Tells the pool what may become of the Value's block, which is used now.
@@ -250,11 +258,13 @@ bool Engine::keeps_regions() const {
 
 void Engine::prepare_search() {
   if (!has_searched_) begin_pricing();
+  priced_since_search_ = 0;
   if (!have_costs_fallen_) return;
   have_costs_fallen_ = false;
   for (const Chunk* chunk : pool_.order().chunks()) {
     for (const int slot : SlotsOf(chunk->evictable())) reprice(value_of_[chunk->block_at(slot)]);
   }
+  priced_since_search_ = 0;
 }
 
 bool Engine::correct_costs(std::span<const BlockId> victims) {

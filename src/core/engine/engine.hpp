@@ -258,6 +258,7 @@ class Engine final : private BlockOwner, private GraphListener {
   bool reprice(ValueId id) noexcept;
   [[nodiscard]] double asking_price(const Value& value) noexcept;
   [[nodiscard]] double cost_of(const Value& value) noexcept;
+  [[nodiscard]] bool is_pricing_put_off() noexcept;
   void begin_pricing();
   [[nodiscard]] bool keeps_regions() const;
   void enter_region(ValueId id) noexcept;
@@ -341,6 +342,7 @@ class Engine final : private BlockOwner, private GraphListener {
   std::uint64_t walks_begun_ = 0;
   bool has_searched_ = false;       // before that, nobody asks what things cost
   bool have_costs_fallen_ = false;  // since the last search
+  std::size_t priced_since_search_ = 0;
   std::vector<ValueId> value_of_;   // by BlockId::index(); none: workspace, or not yet handed over
   std::vector<ValueId> orphans_;    // Sources that lost their storage
   std::size_t next_orphan_ = 0;     // to be looked at
