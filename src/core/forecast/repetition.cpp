@@ -1,7 +1,6 @@
 #include "core/forecast/repetition.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "core/base/hash.hpp"
 
@@ -10,20 +9,14 @@ namespace coop {
 // Where it goes on repeating what it has been repeating, that counts, even if the same has come by since: a
 // step has loops of its own.
 std::optional<std::uint64_t> Repetition::look_up(std::uint64_t number, std::uint64_t together) {
-  if (together_.empty()) first_ = number;
-  together_.push_back(together);
-  if (together_.size() > kMostSeen) {
-    together_.pop_front();
-    ++first_;
-  }
-  if (seen_.size() >= kMostSeen) seen_.clear();
-  const auto [found, is_new] = seen_.try_emplace(together, number);
-  const std::uint64_t latest = std::exchange(found->second, number);
+  if (together_.size() == 0) together_ = NumberedQueue<std::uint64_t>(number);
+  if (together_.size() == kMostSeen) together_.forget_until(together_.first() + 1);
+  together_.push(together);
+  const std::optional<std::uint64_t> latest = seen_.replace(together, number);
   const std::uint64_t expected = number - std::min(number, run_.distance);
   const bool goes_on =
-      run_.distance > 0 && expected >= first_ && together_[expected - first_] == together;
-  if (goes_on) return expected;
-  return is_new ? std::nullopt : std::optional(latest);
+      run_.distance > 0 && together_.contains(expected) && together_[expected] == together;
+  return goes_on ? expected : latest;
 }
 
 void Repetition::add(std::uint64_t number, std::uint64_t mark) {

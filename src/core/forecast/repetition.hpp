@@ -9,9 +9,10 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <optional>
-#include <unordered_map>
+
+#include "core/base/numbered_queue.hpp"
+#include "core/forecast/latest_numbers.hpp"
 
 namespace coop {
 
@@ -41,9 +42,9 @@ class Repetition {
 
   [[nodiscard]] std::optional<std::uint64_t> look_up(std::uint64_t number, std::uint64_t together);
 
-  std::unordered_map<std::uint64_t, std::uint64_t> seen_;  // the latest, by the last few marks
-  std::deque<std::uint64_t> together_;                     // the last few marks, by number
-  std::uint64_t first_ = 0;                                // number in it
+  // The last few marks together: when they were seen last, and those of every number.
+  LatestNumbers seen_{kMostSeen};
+  NumberedQueue<std::uint64_t> together_;
   std::array<std::uint64_t, kMarks> marks_{};
   std::optional<std::uint64_t> earlier_;
   Run run_;

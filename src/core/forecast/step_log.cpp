@@ -39,111 +39,95 @@ class RecordWriter {
 }  // namespace
 
 void StepLog::source_comes(const StorageUse& storage) {
-  add_event({StepRecord::Kind::kSource, storage});
+  events_.push({StepRecord::Kind::kSource, storage});
   add_live(storage.bytes, 1);
 }
 
 void StepLog::lineage_ends(const StorageUse& storage) {
-  add_event({StepRecord::Kind::kEndLineage, storage});
+  events_.push({StepRecord::Kind::kEndLineage, storage});
 }
 
 void StepLog::storage_goes(const StorageUse& storage) {
-  add_event({StepRecord::Kind::kRelease, storage});
+  events_.push({StepRecord::Kind::kRelease, storage});
   add_live(storage.bytes, -1);
 }
 
 void StepLog::call_ends(LoggedCall call, std::span<const StorageUse> reads,
                         std::span<const StorageUse> writes, std::span<const StorageUse> makes,
                         std::span<const StepRecord::Piece> pieces) {
-  reads_.insert(reads_.end(), reads.begin(), reads.end());
-  writes_.insert(writes_.end(), writes.begin(), writes.end());
-  makes_.insert(makes_.end(), makes.begin(), makes.end());
-  pieces_.insert(pieces_.end(), pieces.begin(), pieces.end());
-  call.reads_end = first_read_ + reads_.size();
-  call.writes_end = first_write_ + writes_.size();
-  call.makes_end = first_made_ + makes_.size();
-  call.pieces_end = first_piece_ + pieces_.size();
+  while (calls_.size() >= most_calls_) forget_oldest();
+  reads_.append(reads);
+  writes_.append(writes);
+  makes_.append(makes);
+  pieces_.append(pieces);
+  call.reads_end = reads_.end();
+  call.writes_end = writes_.end();
+  call.makes_end = makes_.end();
+  call.pieces_end = pieces_.end();
   call.least_at = least_at_;
   call.least_bytes = least_;
-  calls_.push_back(call);
-  add_event({.kind = StepRecord::Kind::kCall});
+  calls_.push(call);
+  events_.push({.kind = StepRecord::Kind::kCall});
   for (const StorageUse& made : makes) add_live(made.bytes, 1);
   least_ = std::numeric_limits<std::int64_t>::max();
   add_live(0, 1);
-  while (calls_.size() > most_calls_) forget_oldest();
 }
 
 void StepLog::clear_places() {
-  for (LoggedCall& call : calls_) call.place = LoggedCall::kNowhere;
+  for (std::uint64_t i = calls_.first(); i < calls_.end(); ++i) set_place(i, LoggedCall::kNowhere);
 }
-
-void StepLog::add_event(const Event& event) { events_.push_back(event); }
 
 void StepLog::add_live(Bytes bytes, int sign) {
   if (bytes > small_) live_ += sign * static_cast<std::int64_t>(bytes);
   // The latest of equals: what comes next belongs to what follows.
   if (live_ <= least_) {
     least_ = live_;
-    least_at_ = first_event_ + events_.size();
+    least_at_ = events_.end();
   }
 }
 
 void StepLog::forget_oldest() {
-  const LoggedCall& oldest = calls_.front();
-  const auto drop = [](auto& list, std::uint64_t& first, std::uint64_t end) {
-    list.erase(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(end - first));
-    first = end;
-  };
-  drop(reads_, first_read_, oldest.reads_end);
-  drop(writes_, first_write_, oldest.writes_end);
-  drop(makes_, first_made_, oldest.makes_end);
-  drop(pieces_, first_piece_, oldest.pieces_end);
-  calls_.pop_front();
-  ++first_call_;
-  while (events_.front().kind != StepRecord::Kind::kCall) {
-    events_.pop_front();
-    ++first_event_;
-  }
-  events_.pop_front();
-  ++first_event_;
+  const LoggedCall& oldest = calls_[calls_.first()];
+  reads_.forget_until(oldest.reads_end);
+  writes_.forget_until(oldest.writes_end);
+  makes_.forget_until(oldest.makes_end);
+  pieces_.forget_until(oldest.pieces_end);
+  calls_.forget_until(calls_.first() + 1);
+  std::uint64_t event = events_.first();
+  while (events_[event].kind != StepRecord::Kind::kCall) ++event;
+  events_.forget_until(event + 1);
 }
 
 StepRecord StepLog::record(std::uint64_t from, std::uint64_t until,
                            std::uint64_t first_call) const {
-  COOP_CHECK(from >= first_event_ && until <= first_event_ + events_.size());
+  COOP_CHECK(from >= events_.first() && until <= events_.end());
   RecordWriter writer;
   StepRecord& record = writer.record;
   std::uint64_t number = first_call;
   for (std::uint64_t i = from; i < until; ++i) {
-    const Event& event = events_[i - first_event_];
+    const Event& event = events_[i];
     if (event.kind == StepRecord::Kind::kSource) {
       writer.add_event(event.kind, writer.add(event.storage, event.storage.is_source_forever));
     } else if (event.kind != StepRecord::Kind::kCall) {
       writer.add_event(event.kind, writer.number_of(event.storage));
     } else {
       const LoggedCall& logged = call(number);
-      const bool is_first = number == first_call_;
-      const LoggedCall* before = is_first ? nullptr : &call(number - 1);
-      const auto each = [&](const auto& list, std::uint64_t first, std::uint64_t begin,
-                            std::uint64_t end, const auto& fn) {
-        for (std::uint64_t k = begin; k < end; ++k) fn(list[k - first]);
+      const LoggedCall* before = has_call(number - 1) ? &call(number - 1) : nullptr;
+      const auto each = [&](const auto& list, std::uint64_t LoggedCall::* end, const auto& fn) {
+        const std::uint64_t begin = before == nullptr ? list.first() : before->*end;
+        for (std::uint64_t k = begin; k < logged.*end; ++k) fn(list[k]);
       };
-      each(reads_, first_read_, before == nullptr ? first_read_ : before->reads_end,
-           logged.reads_end,
+      each(reads_, &LoggedCall::reads_end,
            [&](const StorageUse& use) { record.reads.push_back(writer.number_of(use)); });
-      each(writes_, first_write_, before == nullptr ? first_write_ : before->writes_end,
-           logged.writes_end, [&](const StorageUse& use) {
-             record.writes.push_back({writer.number_of(use), use.reads_old});
-           });
-      each(makes_, first_made_, before == nullptr ? first_made_ : before->makes_end,
-           logged.makes_end, [&](const StorageUse& use) {
-             // What `empty` made cannot be made again; what is written there later can be.
-             const bool is_source =
-                 use.is_source_forever || (use.is_source && logged.is_replayable);
-             record.makes.push_back(writer.add(use, is_source));
-           });
-      each(pieces_, first_piece_, before == nullptr ? first_piece_ : before->pieces_end,
-           logged.pieces_end,
+      each(writes_, &LoggedCall::writes_end, [&](const StorageUse& use) {
+        record.writes.push_back({writer.number_of(use), use.reads_old});
+      });
+      each(makes_, &LoggedCall::makes_end, [&](const StorageUse& use) {
+        // What `empty` made cannot be made again; what is written there later can be.
+        const bool is_source = use.is_source_forever || (use.is_source && logged.is_replayable);
+        record.makes.push_back(writer.add(use, is_source));
+      });
+      each(pieces_, &LoggedCall::pieces_end,
            [&](const StepRecord::Piece& piece) { record.pieces.push_back(piece); });
       writer.add_event(event.kind, record.calls.size());
       record.calls.push_back({.cost = logged.cost,

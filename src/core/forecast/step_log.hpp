@@ -7,10 +7,10 @@
 // events from the beginning of the log; the oldest are forgotten when there are too many.
 
 #include <cstdint>
-#include <deque>
 #include <span>
 
 #include "core/base/bytes.hpp"
+#include "core/base/numbered_queue.hpp"
 #include "core/plan/step_record.hpp"
 
 namespace coop {
@@ -51,7 +51,7 @@ class StepLog {
  public:
   // Storages of up to `small` bytes do not count as large; no more than `most_calls` are kept.
   StepLog(Bytes small, std::size_t most_calls, std::uint64_t calls_before)
-      : small_(small), most_calls_(most_calls), first_call_(calls_before + 1) {}
+      : small_(small), most_calls_(most_calls), calls_(calls_before + 1) {}
 
   void source_comes(const StorageUse& storage);
   void lineage_ends(const StorageUse& storage);
@@ -61,16 +61,10 @@ class StepLog {
                  std::span<const StepRecord::Piece> pieces = {});
 
   // Calls so far, with those before the log; the first of all has number 1.
-  [[nodiscard]] std::uint64_t calls() const { return first_call_ + calls_.size() - 1; }
-  [[nodiscard]] bool has_call(std::uint64_t number) const {
-    return number >= first_call_ && number <= calls();
-  }
-  [[nodiscard]] const LoggedCall& call(std::uint64_t number) const {
-    return calls_[number - first_call_];
-  }
-  void set_place(std::uint64_t number, std::uint32_t place) {
-    calls_[number - first_call_].place = place;
-  }
+  [[nodiscard]] std::uint64_t calls() const { return calls_.end() - 1; }
+  [[nodiscard]] bool has_call(std::uint64_t number) const { return calls_.contains(number); }
+  [[nodiscard]] const LoggedCall& call(std::uint64_t number) const { return calls_[number]; }
+  void set_place(std::uint64_t number, std::uint32_t place) { calls_[number].place = place; }
   // There is a new plan.
   void clear_places();
 
@@ -91,25 +85,17 @@ class StepLog {
     StorageUse storage;
   };
 
-  void add_event(const Event& event);
   void add_live(Bytes bytes, int sign);
   void forget_oldest();
 
   Bytes small_;
   std::size_t most_calls_;
-  std::deque<Event> events_;
-  std::deque<LoggedCall> calls_;
-  std::deque<StorageUse> reads_;
-  std::deque<StorageUse> writes_;
-  std::deque<StorageUse> makes_;
-  std::deque<StepRecord::Piece> pieces_;
-  // Numbers of the first that are kept.
-  std::uint64_t first_event_ = 0;
-  std::uint64_t first_call_;
-  std::uint64_t first_read_ = 0;
-  std::uint64_t first_write_ = 0;
-  std::uint64_t first_made_ = 0;
-  std::uint64_t first_piece_ = 0;
+  NumberedQueue<Event> events_;
+  NumberedQueue<LoggedCall> calls_;
+  NumberedQueue<StorageUse> reads_;
+  NumberedQueue<StorageUse> writes_;
+  NumberedQueue<StorageUse> makes_;
+  NumberedQueue<StepRecord::Piece> pieces_;
   std::int64_t live_ = 0;
   std::int64_t least_ = 0;
   std::uint64_t least_at_ = 0;

@@ -6,6 +6,7 @@
 #include <c10/cuda/CUDAException.h>
 
 #include "core/engine/engine.hpp"
+#include "plugin/session.hpp"
 
 namespace coop::plugin {
 namespace {
@@ -44,6 +45,7 @@ OperatorTimes::Start CudaTimes::begin(std::uint64_t kind) {
   it.may_go.store(false);
   static_cast<void>(cudaLaunchHostFunc(stream, &hold_gpu, &it));
   static_cast<void>(cudaEventRecord(it.begin, stream));
+  start.memory_ns = this_thread.memory_ns;
   start.clock_ns = steady_clock_ns();
   return start;
 }
@@ -61,7 +63,8 @@ double CudaTimes::end(const Start& start) {
   const std::scoped_lock lock(mutex_);
   if (start.measurement >= 0) {
     Measurement& it = measurement(start.measurement);
-    it.host_ns = static_cast<double>(steady_clock_ns() - start.clock_ns);
+    const std::uint64_t spent_on_memory = this_thread.memory_ns - start.memory_ns;
+    it.host_ns = static_cast<double>(steady_clock_ns() - start.clock_ns - spent_on_memory);
     static_cast<void>(cudaEventRecord(it.end, c10::cuda::getCurrentCUDAStream(device_).stream()));
     it.may_go.store(true);
     if (start.is_first) {
@@ -126,6 +129,7 @@ void CudaTimes::note(const Measurement& measurement) {
   if (cudaEventElapsedTime(&ms, measurement.begin, measurement.end) != cudaSuccess) return;
   const double took = std::max(1e6 * static_cast<double>(ms), kLeastNs);
   Kind& kind = kinds_[measurement.kind];
+  kind.least_host_ns = std::min(kind.least_host_ns.value_or(measurement.host_ns), measurement.host_ns);
   const auto longest_hold = static_cast<double>(kLongestHoldNs);
   if (measurement.host_ns < longest_hold) {
     kind.least_ns = std::min(kind.least_ns.value_or(took), took);

@@ -8,7 +8,11 @@
 // the first event until the host is done, though not for long: an operator may itself wait for the GPU. Where that
 // was not long enough (the host was loading a kernel, or looking for an algorithm), the host's time is taken off
 // instead, which leaves too little rather than too much, and counts until there is something better.
+//
+// An operator costs at least what the host needs to enqueue it. Where the GPU is the slower of the two that is hardly
+// ever the larger; where it waits for the host, what is run again costs the host's time, however little the GPU does.
 
+#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <mutex>
@@ -43,8 +47,11 @@ class CudaTimes final : public OperatorTimes {
   struct Kind {
     std::uint32_t runs = 0;  // that were measured
     std::optional<double> least_ns;
+    std::optional<double> least_host_ns;
     double guess_ns = 0;
-    [[nodiscard]] double cost() const { return least_ns.value_or(guess_ns); }
+    [[nodiscard]] double cost() const {
+      return std::max(least_ns.value_or(guess_ns), least_host_ns.value_or(0));
+    }
   };
 
   int take();
