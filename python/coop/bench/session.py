@@ -95,7 +95,9 @@ def without_missing(networks: list[str], device: str, say: Callable[[str], None]
     there = []
     for name in networks:
         size = NETWORKS[name].size(device)
-        if size.is_missing:
+        if size is None:
+            say(f"{name} is left out: it is for a GPU only\n")
+        elif size.is_missing:
             say(f"{name} is left out: it needs {size.needs} (pip install {size.needs})\n")
         else:
             there.append(name)

@@ -127,7 +127,8 @@ def _check(parser: Parser, options: Namespace) -> None:
 
 def _wanted(parser: Parser, options: Namespace) -> Wanted:
     device = options.device or _device()
-    more = {"networks": options.networks or list(NETWORKS), "ratios": tuple(options.ratios)}
+    usual = [name for name, network in NETWORKS.items() if network.size(device)]
+    more = {"networks": options.networks or usual, "ratios": tuple(options.ratios)}
     more |= {"policies": options.policies, "warm_up": WARM_UP, "timed": options.steps}
     if options.smoke:
         more |= SMOKE
@@ -135,8 +136,8 @@ def _wanted(parser: Parser, options: Namespace) -> Wanted:
     if not networks:
         parser.error("nothing is left to measure")
     # To compile for a CPU takes minutes, and save_on_cpu makes no sense there.
-    usual = ("checkpoint", "save_on_cpu", "compile_budget") if device == "cuda" else ("checkpoint",)
-    peers = usual if options.peers is None else options.peers
+    there = ("checkpoint", "save_on_cpu", "compile_budget") if device == "cuda" else ("checkpoint",)
+    peers = there if options.peers is None else options.peers
     return Wanted(
         networks=tuple(dict.fromkeys(networks)),
         device=device,

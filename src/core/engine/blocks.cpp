@@ -168,7 +168,8 @@ void Engine::call_goes(CallId /*id*/, const Call& call) noexcept {
 double Engine::cost_of(const Value& value) noexcept {
   const double own = graph_.calls()[value.producer].cost;
   if (!has_searched_) return own;
-  if (!keeps_regions()) return is_pricing_put_off() ? own : own + cost_of_missing(graph_, value, ++walks_begun_);
+  if (!keeps_regions())
+    return is_pricing_put_off() ? own : own + cost_of_missing(graph_, value, ++walks_begun_);
   EvictedRegions::Sum around(regions_);
   graph_.for_each_neighbour(value, [&](const Value& other) { around.add(other.region); });
   return own + around.cost();

@@ -343,9 +343,9 @@ class Engine final : private BlockOwner, private GraphListener {
   bool has_searched_ = false;       // before that, nobody asks what things cost
   bool have_costs_fallen_ = false;  // since the last search
   std::size_t priced_since_search_ = 0;
-  std::vector<ValueId> value_of_;   // by BlockId::index(); none: workspace, or not yet handed over
-  std::vector<ValueId> orphans_;    // Sources that lost their storage
-  std::size_t next_orphan_ = 0;     // to be looked at
+  std::vector<ValueId> value_of_;  // by BlockId::index(); none: workspace, or not yet handed over
+  std::vector<ValueId> orphans_;   // Sources that lost their storage
+  std::size_t next_orphan_ = 0;    // to be looked at
   std::size_t orphan_looks_due_ = 0;
   Bytes held_when_swept_ = 0;       // by lineage
   std::size_t hidden_allowed_ = 0;  // beyond the bound: there was no memory to end them

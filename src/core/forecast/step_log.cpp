@@ -113,7 +113,7 @@ StepRecord StepLog::record(std::uint64_t from, std::uint64_t until,
     } else {
       const LoggedCall& logged = call(number);
       const LoggedCall* before = has_call(number - 1) ? &call(number - 1) : nullptr;
-      const auto each = [&](const auto& list, std::uint64_t LoggedCall::* end, const auto& fn) {
+      const auto each = [&](const auto& list, std::uint64_t LoggedCall::*end, const auto& fn) {
         const std::uint64_t begin = before == nullptr ? list.first() : before->*end;
         for (std::uint64_t k = begin; k < logged.*end; ++k) fn(list[k]);
       };

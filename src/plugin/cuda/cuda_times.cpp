@@ -129,7 +129,8 @@ void CudaTimes::note(const Measurement& measurement) {
   if (cudaEventElapsedTime(&ms, measurement.begin, measurement.end) != cudaSuccess) return;
   const double took = std::max(1e6 * static_cast<double>(ms), kLeastNs);
   Kind& kind = kinds_[measurement.kind];
-  kind.least_host_ns = std::min(kind.least_host_ns.value_or(measurement.host_ns), measurement.host_ns);
+  kind.least_host_ns =
+      std::min(kind.least_host_ns.value_or(measurement.host_ns), measurement.host_ns);
   const auto longest_hold = static_cast<double>(kLongestHoldNs);
   if (measurement.host_ns < longest_hold) {
     kind.least_ns = std::min(kind.least_ns.value_or(took), took);

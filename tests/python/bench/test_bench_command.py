@@ -81,6 +81,13 @@ def test_the_whole_grid_has_all_networks(capsys, monkeypatch):
     assert all(f"\n{name} beside its peers" in printed for name in NETWORKS)
 
 
+def test_what_is_for_a_gpu_only_is_named_and_the_rest_goes_on(capsys):
+    main(["bench", "swin-t-160", "spos", "--device", "cpu", "--dry-run"])
+    said = capsys.readouterr()
+    assert said.err == "coop bench: swin-t-160 is left out: it is for a GPU only\n"
+    assert "spos at 50%" in said.out
+
+
 def test_a_missing_package_is_named_and_the_rest_goes_on(capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "torchvision", None)
     main(["bench", "resnet50", "spos", "--device", "cuda", "--dry-run"])

@@ -36,11 +36,12 @@ def test_what_is_searched_for_is_wanted_by_name(wanted):
 
 
 def test_every_network_has_what_the_grid_takes(wanted):
-    assert len(NETWORKS) == 10
+    assert len([it for it in NETWORKS.values() if it.cpu]) == 10
     for network in NETWORKS.values():
         assert network.layers
-        assert network.cpu.needs is None
-        assert all(size.batch > 0 and size.step_s > 0 for size in (network.cpu, network.cuda))
+        assert network.cpu is None or network.cpu.needs is None
+        sizes = [it for it in (network.cpu, network.cuda) if it]
+        assert all(size.batch > 0 and size.step_s > 0 for size in sizes)
 
 
 def found(**more):
