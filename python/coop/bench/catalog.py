@@ -48,8 +48,9 @@ _VISION = "torchvision_models"
 _LANGUAGE = "transformers_models"
 _WRITTEN_OUT = "one graph of some thousand operators: its cells are written out"
 
-# Batch sizes on a GPU are the paper's authors'. Of the networks that are not theirs: what fills it. Two of theirs keep a
-# GPU of today waiting for the host, with and without coop; they are there once more with a batch for which it does not.
+# Batch sizes on a GPU are the paper's authors'. Of the networks that are not theirs: what fills
+# it. Two of theirs keep a GPU of today waiting for the host, with and without coop; they are there
+# once more with a batch for which it waits less.
 NETWORKS = {
     "resnet50": Network(
         "ResNet-50",
