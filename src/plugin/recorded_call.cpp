@@ -83,7 +83,8 @@ bool is_transparent(const c10::IValue& value) {
 }
 
 c10::IValue without_tensors(const c10::IValue& value) {
-  if (value.isTensor()) return {};
+  // One that is not there is not None to an operator whose schema does not say that it may be.
+  if (value.isTensor()) return value.toTensor().defined() ? c10::IValue() : value;
   if (value.isTensorList()) {
     c10::List<at::Tensor> list;
     list.resize(value.toListRef().size());

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/empty_like.h>
 #include <torch/library.h>
 
@@ -29,6 +30,17 @@ at::Tensor twice(const at::Tensor& x) {
   auto* to = result.mutable_data_ptr<float>();
   for (std::int64_t i = 0; i < x.numel(); ++i) to[i] = 2 * from[i];
   return result;
+}
+
+// A backward of PyTorch's own is called like that: with a tensor that is not there, where the schema has no `?`.
+at::Tensor twice_unless(const at::Tensor& x, const at::Tensor& other) {
+  return other.defined() ? other : twice(x);
+}
+at::Tensor twice_without_other(const at::Tensor& x) {
+  return c10::Dispatcher::singleton()
+      .findSchemaOrThrow("foreign::twice_unless", "")
+      .typed<at::Tensor(const at::Tensor&, const at::Tensor&)>()
+      .call(x, at::Tensor());
 }
 
 // As old code does it: no const, no type, and without a word in the schema.
@@ -74,6 +86,8 @@ TORCH_LIBRARY(foreign, library) {
   library.def("sum(Tensor x) -> float");
   library.def("sum_all(Tensor[] all) -> float");
   library.def("twice(Tensor x) -> Tensor");
+  library.def("twice_unless(Tensor x, Tensor other) -> Tensor");
+  library.def("twice_without_other(Tensor x) -> Tensor", &twice_without_other);
   library.def("fill_secretly(Tensor x, float value) -> ()");
   library.def("keep(Tensor x) -> ()");
   library.def("hold(Tensor x) -> ()");
@@ -90,6 +104,7 @@ TORCH_LIBRARY_IMPL(foreign, CPU, library) {
   library.impl("sum", &total);
   library.impl("sum_all", &sum_all);
   library.impl("twice", &twice);
+  library.impl("twice_unless", &twice_unless);
   library.impl("fill_secretly", &fill_secretly);
   library.impl("keep", &keep);
   library.impl("hold", &hold);

@@ -115,6 +115,15 @@ def test_an_address_that_cpp_kept(foreign):
     del x
 
 
+def test_an_argument_that_is_not_there(foreign):
+    coop.register("foreign::twice_unless")
+    with stress():
+        x = torch.arange(1000.0) + 0
+        y = foreign.twice_without_other(x)
+        assert not torch.ops.coop.is_resident(y)
+        assert torch.equal(y, 2 * torch.arange(1000.0))
+
+
 def test_what_is_about_to_change_outside_is_not_made_again_from():
     """As before a CUDA graph is launched that nobody has seen captured."""
     older = torch.full((5000,), 2.0)
