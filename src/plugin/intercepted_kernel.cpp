@@ -84,9 +84,10 @@ void redispatch_or_refuse(Session& session, const c10::OperatorHandle& op,
   const std::uint64_t refusals = this_thread.refusals;
   const auto raise_if_refused = [&] {
     if (this_thread.refusals == refusals) return;
-    raise_out_of_memory(OutOfMemory(session.last_out_of_memory()));
+    raise_out_of_memory(session.last_refusal());
   };
   try {
+    const InsideKernel inside;
     op.redispatchBoxed(below, &stack);
   } catch (const c10::OutOfMemoryError&) {
     throw;

@@ -80,8 +80,11 @@ c10::DataPtr Session::allocate(std::size_t bytes) {
     } catch (const OutOfMemory& error) {
       ++this_thread.refusals;
       ease_.end();
-      const std::scoped_lock lock(mutex_);
-      last_out_of_memory_ = error.report();
+      {
+        const std::scoped_lock lock(mutex_);
+        last_refusal_ = error;
+      }
+      TORCH_CHECK(this_thread.kernel_depth == 0, error.what());  // Note [Refusals]
       throw;
     }
   });
@@ -159,9 +162,9 @@ BlockId Session::take_raw(c10::StorageImpl& impl) {
   return raw.block;
 }
 
-MemoryReport Session::last_out_of_memory() const {
+OutOfMemory Session::last_refusal() const {
   const std::scoped_lock lock(mutex_);
-  return last_out_of_memory_;
+  return last_refusal_;
 }
 
 void* Session::address_of(BlockId block) const {

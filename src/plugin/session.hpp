@@ -135,7 +135,8 @@ class Session : public std::enable_shared_from_this<Session> {
   // Throws c10::OutOfMemoryError.
   c10::DataPtr allocate(std::size_t bytes);
   // What the last of those was about.
-  [[nodiscard]] MemoryReport last_out_of_memory() const;
+  // Why memory was refused last.
+  [[nodiscard]] OutOfMemory last_refusal() const;
   // Memory of the pool that no record has is about to get one. None if it is no such memory, or if another
   // thread was first. Who has claimed it links its record, or gives it back.
   struct Raw : RawBlocks::Claim {
@@ -291,7 +292,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::atomic<bool> has_given_to_graph_ = false;
   Bytes peak_held_ = 0;
   Bytes peak_since_reset_ = 0;
-  MemoryReport last_out_of_memory_;
+  OutOfMemory last_refusal_{MemoryReport{}};
   Snapshot before_;  // the scope began
   std::atomic<std::uint64_t> whole_operators_ = 0;
   MadeBytes made_;

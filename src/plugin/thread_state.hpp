@@ -23,7 +23,8 @@ struct ThreadState {
   bool is_replaying = false;           // the engine sees to it if memory runs out
   // Of an operator that can be begun anew: why its first try did not work.
   std::optional<MemoryReport>* no_room = nullptr;
-  std::uint64_t refusals = 0;                    // requests for memory that were not served
+  std::uint64_t refusals = 0;      // requests for memory that were not served
+  std::uint32_t kernel_depth = 0;  // inside operators of which that is seen afterwards
   const c10::OperatorHandle* running = nullptr;  // the program's operator
 };
 // Every operator asks: nothing here is to be set up or torn down.
@@ -36,6 +37,20 @@ class FirstTry {
   FirstTry(const FirstTry&) = delete;
   FirstTry& operator=(const FirstTry&) = delete;
   ~FirstTry() { this_thread.no_room = nullptr; }
+};
+
+// Note [Refusals]
+//
+// An operator that is told of a c10::OutOfMemoryError may take another way that needs less, and remember it for next
+// time: cuDNN does, and its other algorithms leave other bits. Its arguments may only have to be moved aside, or there
+// is to be an error; either way the operator is not to go on by itself. So inside an operator the allocator throws an
+// error that nobody expects, and who has run the operator makes of it what it was.
+class InsideKernel {
+ public:
+  InsideKernel() { ++this_thread.kernel_depth; }
+  InsideKernel(const InsideKernel&) = delete;
+  InsideKernel& operator=(const InsideKernel&) = delete;
+  ~InsideKernel() { --this_thread.kernel_depth; }
 };
 
 class ExpectedCost {

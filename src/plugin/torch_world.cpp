@@ -75,11 +75,12 @@ torch::jit::Stack TorchWorld::run_again(const RecordedCall& call,
   // The allocator's answer to the operator: the engine knows what to do about it.
   const auto throw_if_refused = [&] {
     if (this_thread.refusals == refusals) return;
-    throw OutOfMemory(session_.last_out_of_memory(),
+    throw OutOfMemory(session_.last_refusal().report(),
                       "That was to run " + call.name() + " again, for what the operator reads.");
   };
   torch::jit::Stack results;
   try {
+    const InsideKernel inside;
     results = call.run_again(inputs, fresh);
   } catch (const c10::Error&) {
     throw_if_refused();

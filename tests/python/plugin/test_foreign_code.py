@@ -124,6 +124,35 @@ def test_an_argument_that_is_not_there(foreign):
         assert torch.equal(y, 2 * torch.arange(1000.0))
 
 
+@pytest.mark.parametrize("is_first_try", [True, False])
+def test_where_memory_is_refused_no_other_way_is_taken(foreign, is_first_try):
+    """cuDNN would take another algorithm, and keep to it: other bits."""
+    coop.register("foreign::twice_in_best_way", random=not is_first_try)  # that is tried once
+    before = foreign.other_ways_taken()
+    with _plugin.budget(16 * MIB, small_limit=0):
+        x = torch.arange(1000.0) + 0
+        with pytest.raises(torch.OutOfMemoryError, match="twice_in_best_way asked for 32 MiB"):
+            foreign.twice_in_best_way(x, 8 * MIB)
+        y = foreign.twice_in_best_way(x, MIB)
+        assert torch.equal(y, 2 * torch.arange(1000.0))
+    assert foreign.other_ways_taken() == before
+
+
+def test_what_is_evicted_is_not_made_again_in_another_way(foreign):
+    coop.register("foreign::twice_in_best_way")
+    before = foreign.other_ways_taken()
+    with _plugin.budget(8 * MIB, stress=True, small_limit=0):
+        x = torch.arange(1000.0) + 0
+        y = foreign.twice_in_best_way(x, MIB)
+        assert not torch.ops.coop.is_resident(y)
+        rest = _plugin.export(torch.ones(3 * MIB // 2))
+        with pytest.raises(torch.OutOfMemoryError, match="asked for 4 MiB"):
+            y.sum()
+        del rest
+        assert torch.equal(y, 2 * torch.arange(1000.0))
+    assert foreign.other_ways_taken() == before
+
+
 def test_what_is_about_to_change_outside_is_not_made_again_from():
     """As before a CUDA graph is launched that nobody has seen captured."""
     older = torch.full((5000,), 2.0)
