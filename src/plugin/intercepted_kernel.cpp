@@ -3,6 +3,8 @@
 #include <optional>
 #include <utility>
 
+#include <ATen/Context.h>
+
 #include "plugin/dispatch_key.hpp"
 #include "plugin/intercepted_call.hpp"
 
@@ -20,9 +22,19 @@ void InterceptedCall::run_kernel() {
   const std::size_t below = stack_.size() - kept.size();
   const std::optional<MemoryReport> no_room = run_kernel_once();
   if (!no_room) return;
-  with_torch_errors([&] { make_room(*no_room); });
+  bool is_there_room = true;
+  with_torch_errors([&] {
+    try {
+      make_room(*no_room);
+    } catch (const OutOfMemory&) {
+      if (!at::globalContext().benchmarkCuDNN()) throw;
+      is_there_room = false;
+    }
+  });
   stack_.resize(below);
   stack_.insert(stack_.end(), kept.begin(), kept.end());
+  if (is_there_room) return redispatch();
+  const OtherWays other_ways;
   redispatch();
 }
 
@@ -87,7 +99,7 @@ void redispatch_or_refuse(Session& session, const c10::OperatorHandle& op,
     raise_out_of_memory(session.last_refusal());
   };
   try {
-    const InsideKernel inside;
+    const InsideKernel inside;  // Note [Refusals]
     op.redispatchBoxed(below, &stack);
   } catch (const c10::OutOfMemoryError&) {
     throw;
@@ -95,7 +107,7 @@ void redispatch_or_refuse(Session& session, const c10::OperatorHandle& op,
     raise_if_refused();
     throw;
   }
-  raise_if_refused();
+  if (!this_thread.takes_other_ways) raise_if_refused();
 }
 
 }  // namespace coop::plugin

@@ -25,6 +25,7 @@ struct ThreadState {
   std::optional<MemoryReport>* no_room = nullptr;
   std::uint64_t refusals = 0;      // requests for memory that were not served
   std::uint32_t kernel_depth = 0;  // inside operators of which that is seen afterwards
+  bool takes_other_ways = false;   // the operator may do with less than it asks for
   const c10::OperatorHandle* running = nullptr;  // the program's operator
 };
 // Every operator asks: nothing here is to be set up or torn down.
@@ -45,12 +46,23 @@ class FirstTry {
 // time: cuDNN does, and its other algorithms leave other bits. Its arguments may only have to be moved aside, or there
 // is to be an error; either way the operator is not to go on by itself. So inside an operator the allocator throws an
 // error that nobody expects, and who has run the operator makes of it what it was.
+//
+// With torch.backends.cudnn.benchmark = True a program asks for the way that is fastest in the memory that there is, and
+// cuDNN begins by asking for more than any budget has. Where no room can be made, the operator chooses (OtherWays).
 class InsideKernel {
  public:
   InsideKernel() { ++this_thread.kernel_depth; }
   InsideKernel(const InsideKernel&) = delete;
   InsideKernel& operator=(const InsideKernel&) = delete;
   ~InsideKernel() { --this_thread.kernel_depth; }
+};
+
+class OtherWays {
+ public:
+  OtherWays() { this_thread.takes_other_ways = true; }
+  OtherWays(const OtherWays&) = delete;
+  OtherWays& operator=(const OtherWays&) = delete;
+  ~OtherWays() { this_thread.takes_other_ways = false; }
 };
 
 class ExpectedCost {

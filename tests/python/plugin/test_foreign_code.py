@@ -138,6 +138,22 @@ def test_where_memory_is_refused_no_other_way_is_taken(foreign, is_first_try):
     assert foreign.other_ways_taken() == before
 
 
+def test_a_program_that_wants_the_fastest_way_gets_one_that_fits(foreign):
+    coop.register("foreign::twice_in_best_way")
+    before = foreign.other_ways_taken()
+    with (
+        torch.backends.cudnn.flags(benchmark=True),
+        _plugin.budget(16 * MIB, small_limit=0),
+    ):
+        x = torch.arange(1000.0) + 0
+        y = foreign.twice_in_best_way(x, 3 * MIB)
+        assert foreign.other_ways_taken() == before
+        assert torch.equal(y, 2 * torch.arange(1000.0))
+        y = foreign.twice_in_best_way(x, 8 * MIB)
+        assert foreign.other_ways_taken() == before + 1
+        assert torch.equal(y, 2 * torch.arange(1000.0) + 1)
+
+
 def test_what_is_evicted_is_not_made_again_in_another_way(foreign):
     coop.register("foreign::twice_in_best_way")
     before = foreign.other_ways_taken()
