@@ -230,7 +230,6 @@ class Engine final : private BlockOwner, private GraphListener {
   [[nodiscard]] bool can_begin_at_once(std::span<const StorageId> reads,
                                        std::span<const Write> writes) const;
   void bring_back(std::span<const ValueId> targets, std::vector<BlockId>& pins);
-  void bring_back_or_gather(std::span<const ValueId> targets, std::vector<BlockId>& pins);
   RunningCall begin(Entry& entry, std::span<const StorageId> reads, std::span<const Write> writes);
   void abort(RunningCall& call) noexcept;
   void make_source(StorageId storage);

@@ -145,26 +145,6 @@ TEST(EngineOutOfMemory, WhatAnOperatorReadsIsMovedAsideForIt) {
   scene.engine.validate();
 }
 
-// As for a fused Adam, which reads parameters, gradients and states all at once.
-TEST(EngineOutOfMemory, WhatIsThereOfManyInputsIsMovedTogetherForTheRest) {
-  Scene scene(100);
-  std::vector<StorageId> all{scene.source(4)};
-  const StorageId evicted = scene.make(18, all.front());
-  scene.engine.evict_all();
-  ASSERT_FALSE(scene.engine.is_resident(evicted));
-  std::vector<StorageId> in_between;
-  for (int i = 0; i < 12; ++i) {
-    all.push_back(scene.source(4));
-    in_between.push_back(scene.source(4));
-  }
-  for (const StorageId id : in_between) scene.engine.release(id);
-  all.push_back(evicted);
-  RunningCall call = scene.engine.begin_call(all, {});
-  EXPECT_TRUE(scene.engine.is_resident(evicted));
-  scene.engine.abort_call(call);
-  scene.engine.validate();
-}
-
 TEST(EngineOutOfMemory, WhatIsOnlyThereForLineageGoesFirst) {
   Scene scene(40);
   const StorageId batch = scene.source(20);
