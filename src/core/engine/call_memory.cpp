@@ -39,10 +39,12 @@ void CallMemory::note_output(BlockId block, std::uint32_t output) noexcept {
 }
 
 Bytes CallMemory::lay_out() noexcept {
+  pieces_count_ = 0;
   if (are_too_many_) return most_ - std::min(most_, outputs_);
   Bytes workspace = 0;
   for (std::uint32_t i = 0; i < count_; ++i) {
     Taken& piece = taken_[i];
+    piece.within = kNone;
     if (piece.output == kNone) {
       // An output's memory that is taken later, and has room until then.
       for (std::uint32_t k = i + 1; k < count_ && piece.within == kNone; ++k) {

@@ -86,6 +86,7 @@ void Engine::tell_forecast_of_end(const RunningCall& call, const CallResult& res
                             .pieces = call_memory_.pieces(),
                             .is_replayable = static_cast<bool>(recorded),
                             .recomputed = stats_.replay_ns + evicting_.stats().moving_ns});
+  call_memory_.begin();  // a call that this one ran inside of goes on
   if (step_call) ++stats_.planned_calls;
   if (step_call && graph_.calls().contains(recorded)) bind_to_plan(recorded, *step_call);
 }

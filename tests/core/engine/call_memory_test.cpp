@@ -57,6 +57,18 @@ TEST(CallMemory, WhatIsGivenBackIsUsedAgain) {
   EXPECT_TRUE(memory.pieces().empty());
 }
 
+// Calls inside of one another, and of several threads, end without one that begins between.
+TEST(CallMemory, LaidOutAgainIsTheSameAgain) {
+  CallMemory memory;
+  memory.begin();
+  for (std::uint32_t i = 0; i < 32; ++i) memory.allocate(block(i), to_bytes(1), false);
+  memory.note_output(block(31), 0);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(memory.lay_out(), to_bytes(31));
+    EXPECT_EQ(memory.pieces().size(), 32U);
+  }
+}
+
 TEST(CallMemory, TooManyHaveOnlyASum) {
   CallMemory memory;
   memory.begin();
