@@ -26,6 +26,7 @@ class CostTable {
 
   // An operator of this kind has run, and took `measured` nanoseconds. What it costs, as far as is known now.
   double observe(std::uint64_t kind, double measured);
+  [[nodiscard]] bool knows(std::uint64_t kind) const { return kinds_.contains(kind); }
   [[nodiscard]] std::size_t kinds() const { return kinds_.size(); }
 
  private:

@@ -20,6 +20,10 @@ BlockId Engine::take(Bytes bytes, double cost) {
   return pin_taken(planned ? *planned : take_or_end_orphans(request));
 }
 
+BlockId Engine::take_for_long(Bytes bytes) {
+  return pin_taken(take_or_end_orphans({std::max<Bytes>(bytes, 1), Placement::kLongLived, now_}));
+}
+
 BlockId Engine::pin_taken(BlockId block) {
   if (block.index() >= value_of_.size()) {
     try {
@@ -164,12 +168,18 @@ void Engine::call_goes(CallId /*id*/, const Call& call) noexcept {
 // --- what it would cost ---
 
 // To make it again, with what is evicted around it: what it is made from would have to come first, and what
-// is made from it cannot come back without it.
+// is made from it cannot come back without it. What would need more room than there is once gradients and an
+// optimizer's state are all there goes last: it could not come back then. (A network whose first and last layer
+// share their weights adds up their gradients at the very end, and the last layer's is made from logits.)
 double Engine::cost_of(const Value& value) noexcept {
   const double own = graph_.calls()[value.producer].cost;
   if (!has_searched_) return own;
-  if (!keeps_regions())
-    return is_pricing_put_off() ? own : own + cost_of_missing(graph_, value, ++walks_begun_);
+  if (!keeps_regions()) {
+    if (is_pricing_put_off()) return own;
+    const Missing missing = missing_around(graph_, value, ++walks_begun_);
+    constexpr double kNoWayBack = 1e3;
+    return (own + missing.cost) * (missing.widest > least_room_ ? kNoWayBack : 1);
+  }
   EvictedRegions::Sum around(regions_);
   graph_.for_each_neighbour(value, [&](const Value& other) { around.add(other.region); });
   return own + around.cost();

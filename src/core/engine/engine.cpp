@@ -88,7 +88,7 @@ RunningCall Engine::begin(Entry& entry, std::span<const StorageId> reads,
   call.inputs.reserve(targets.size());
   call.writes.reserve(writes.size());
   try {
-    bring_back(targets, call.pins);
+    bring_back_or_gather(targets, call.pins);
     prepare_writes(writes, call);
     graph_.reserve(0, writes.size(), 0);
     reserve_orphans(2 * writes.size());
@@ -177,6 +177,7 @@ std::vector<StorageId> Engine::end_call(RunningCall& call, const CallResult& res
     pool_.unpin(output.block);
     storages.push_back(storage);
   }
+  least_room_ = std::min(least_room_, pool_.room_bytes());
   if (recorded) {
     graph_.settle(recorded);
   } else if (result.is_replayable) {
@@ -281,6 +282,25 @@ RunningCall Engine::new_running_call() {
   RunningCall call = std::move(spare_calls_.back());
   spare_calls_.pop_back();
   return call;
+}
+
+// What is there of the targets may lie so that no piece between is long enough for the rest: it must not move while
+// others come back. An optimizer's operator reads all that there is. Before it begins, all of it can be moved together.
+void Engine::bring_back_or_gather(std::span<const ValueId> targets, std::vector<BlockId>& pins) {
+  try {
+    bring_back(targets, pins);
+  } catch (const OutOfMemory& error) {
+    unpin_all(pins);
+    const MemoryReport& report = error.report();
+    const bool lies_apart =
+        report.largest_room < report.requested && report.requested <= report.free;
+    // Another thread may have put something else in the place of one, meanwhile.
+    const bool are_all_there = std::all_of(
+        targets.begin(), targets.end(), [&](ValueId id) { return graph_.values().contains(id); });
+    if (!lies_apart || !are_all_there) throw;
+    evicting_.gather_what_is_free();
+    bring_back(targets, pins);
+  }
 }
 
 void Engine::bring_back(std::span<const ValueId> targets, std::vector<BlockId>& pins) {

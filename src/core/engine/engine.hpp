@@ -150,8 +150,9 @@ class Engine final : private BlockOwner, private GraphListener {
   // A pinned block, for an output or as a workspace; evicts where it must. Whoever allocates it frees
   // it, or hands it over with end_call or from World::replay. `cost`: of what it is for, if known.
   BlockId allocate(Bytes bytes, double cost = 0) { return allocate_memory(bytes, cost).block; }
-  // The same, and all that the world wants to know of it.
-  Allocation allocate_memory(Bytes bytes, double cost = 0);
+  // The same, and all that the world wants to know of it. `lives_long`: it stays where it is until the end, and lies
+  // with what lives long.
+  Allocation allocate_memory(Bytes bytes, double cost = 0, bool lives_long = false);
   void free(BlockId block) noexcept;
 
   // The program has no more use for it.
@@ -230,6 +231,7 @@ class Engine final : private BlockOwner, private GraphListener {
   [[nodiscard]] bool can_begin_at_once(std::span<const StorageId> reads,
                                        std::span<const Write> writes) const;
   void bring_back(std::span<const ValueId> targets, std::vector<BlockId>& pins);
+  void bring_back_or_gather(std::span<const ValueId> targets, std::vector<BlockId>& pins);
   RunningCall begin(Entry& entry, std::span<const StorageId> reads, std::span<const Write> writes);
   void abort(RunningCall& call) noexcept;
   void make_source(StorageId storage);
@@ -246,6 +248,7 @@ class Engine final : private BlockOwner, private GraphListener {
   StorageId add_source_that(Lies lies, Token token, Bytes bytes, BlockId block);
   StorageId add_storage(Token token, Bytes bytes, BlockId block, Lies lies);
   BlockId take(Bytes bytes, double cost = 0);
+  BlockId take_for_long(Bytes bytes);
   BlockId pin_taken(BlockId block);
   void make_room_beside(std::span<const ValueId> values, Bytes bytes);
   BlockId take_or_end_orphans(const Request& request);
@@ -343,6 +346,8 @@ class Engine final : private BlockOwner, private GraphListener {
   bool has_searched_ = false;       // before that, nobody asks what things cost
   bool have_costs_fallen_ = false;  // since the last search
   std::size_t priced_since_search_ = 0;
+  Bytes least_room_ =
+      std::numeric_limits<Bytes>::max();  // that there has been beside what cannot go
   std::vector<ValueId> value_of_;  // by BlockId::index(); none: workspace, or not yet handed over
   std::vector<ValueId> orphans_;   // Sources that lost their storage
   std::size_t next_orphan_ = 0;    // to be looked at

@@ -35,8 +35,7 @@ StorageId Engine::add_source_that(Lies lies, Token token, Bytes bytes, BlockId b
 StorageId Engine::add_foreign_source(Token token, Bytes bytes, Bytes room) {
   const Entry entry(*this);
   Told told(*this, {.kind = Kind::kForeignSource, .token = token, .bytes = room});
-  const BlockId block =
-      pin_taken(take_or_end_orphans({std::max<Bytes>(room, 1), Placement::kLongLived, now_}));
+  const BlockId block = take_for_long(room);
   try {
     const StorageId storage = add_storage(token, bytes, block, Lies::kElsewhere);
     told.is_done(storage);
@@ -63,13 +62,13 @@ StorageId Engine::add_storage(Token token, Bytes bytes, BlockId block, Lies lies
   return storage;
 }
 
-Allocation Engine::allocate_memory(Bytes bytes, double cost) {
+Allocation Engine::allocate_memory(Bytes bytes, double cost, bool lives_long) {
   const Entry entry(*this);
   Told told(*this, {.kind = Kind::kAllocate, .bytes = bytes, .cost = cost});
   const std::uint64_t before = evicting_.stats().making_room_ns;
-  const BlockId block = take(bytes, cost);
+  const BlockId block = lives_long ? take_for_long(bytes) : take(bytes, cost);
   told.is_done(block);
-  if (forecast_) {
+  if (forecast_ && !lives_long) {
     const BlockInfo info = pool_.info(block);
     call_memory_.allocate(block, info.bytes, info.is_small);
   }

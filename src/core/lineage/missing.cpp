@@ -1,5 +1,6 @@
 #include "core/lineage/missing.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <utility>
@@ -40,12 +41,19 @@ bool for_each_missing(Graph& graph, Frontier& frontier, std::uint64_t walk, cons
 
 }  // namespace
 
-double cost_of_missing(Graph& graph, const Value& value, std::uint64_t walk) noexcept {
-  double cost = 0;
+Missing missing_around(Graph& graph, const Value& value, std::uint64_t walk) noexcept {
+  auto [cost, widest] = Missing{};
   Frontier frontier;
   const auto add_inputs = [&](const Value& of) {
-    graph.for_each_input(graph.calls()[of.producer],
-                         [&](const Edge& edge) { frontier.add(edge.value); });
+    const Call& call = graph.calls()[of.producer];
+    Bytes width = 0;
+    graph.for_each_input(call, [&](const Edge& edge) {
+      frontier.add(edge.value);
+      const Value& input = graph.values()[edge.value];
+      if (!input.is_source()) width += input.bytes;
+    });
+    graph.for_each_output(call, [&](ValueId, const Value& made) { width += made.bytes; });
+    widest = std::max(widest, width);
   };
   add_inputs(value);
   const bool is_all = for_each_missing(graph, frontier, walk, [&](const Value& before) {
@@ -66,7 +74,7 @@ double cost_of_missing(Graph& graph, const Value& value, std::uint64_t walk) noe
     if (after.is_current) cost += graph.calls()[after.producer].cost;
     add_results(after);
   });
-  return cost;
+  return {cost, widest};
 }
 
 }  // namespace coop

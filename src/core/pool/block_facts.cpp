@@ -36,6 +36,13 @@ void Pool::publish_all() const noexcept {
   unpublished_.clear();
 }
 
+void Pool::change_tenure(Record& record, Tenure tenure) noexcept {
+  const Bytes bytes = to_bytes(record.extent.size());
+  if (record.tenure == Tenure::kEvictable) evictable_bytes_ -= bytes;
+  if (tenure == Tenure::kEvictable) evictable_bytes_ += bytes;
+  record.tenure = tenure;
+}
+
 void Pool::set_tenure(BlockId id, Tenure tenure) {
   Record& known = record(id);
   if (known.kind == Kind::kSmall) return;  // small blocks stay where they are
@@ -43,7 +50,7 @@ void Pool::set_tenure(BlockId id, Tenure tenure) {
     throw InvalidArgument("a block becomes evictable with set_evictable, which knows its cost");
   }
   const bool was_fixed = is_fixed(known);
-  known.tenure = tenure;
+  change_tenure(known, tenure);
   note_change(id.index(), was_fixed);
 }
 
@@ -59,7 +66,7 @@ void Pool::set_evictable(BlockId id, double cost, double last_use) {
   const bool was_fixed = is_fixed(known);
   known.cost = static_cast<float>(std::clamp(cost, kLeastCost, kMostCost));
   known.last_use = last_use;
-  known.tenure = Tenure::kEvictable;
+  change_tenure(known, Tenure::kEvictable);
   note_change(id.index(), was_fixed);
 }
 

@@ -113,6 +113,7 @@ void Pool::end_block(BlockIndex index) noexcept {
     --block_count_;
     held_bytes_ -= to_bytes(record.extent.size());
   }
+  change_tenure(record, Tenure::kStays);
   record.kind = Kind::kUnused;
   // A record whose generations are used up is not used again, so that names never are.
   if (++record.generation != std::numeric_limits<std::uint32_t>::max()) unused_.push_back(index);
@@ -273,6 +274,7 @@ void Pool::validate() const {
   order_.validate();
   small_.validate();
   Grains held = 0;
+  Grains evictable = 0;
   std::size_t holes = 0;
   for (const Chunk* chunk : order_.chunks()) {
     for (int slot = 0; slot < chunk->count; ++slot) {
@@ -292,10 +294,12 @@ void Pool::validate() const {
       COOP_CHECK(facts.is_fixed || facts.last_use == record.last_use);
       COOP_CHECK(facts.is_fixed || facts.cost == record.cost);
       held += piece.size();
+      if (record.tenure == Tenure::kEvictable) evictable += piece.size();
     }
   }
   COOP_CHECK(!holes_by_size_ || holes_by_size_->holes().size() == holes);
   COOP_CHECK(to_bytes(held - small_.free_grains()) == held_bytes_);
+  COOP_CHECK(to_bytes(evictable) == evictable_bytes_);
   const auto named = std::count_if(records_.begin(), records_.end(), [](const Record& record) {
     return record.kind == Kind::kBlock || record.kind == Kind::kSmall;
   });

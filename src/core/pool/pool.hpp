@@ -135,6 +135,8 @@ class Pool {
   [[nodiscard]] Bytes bytes() const { return bytes_; }
   [[nodiscard]] Bytes held_bytes() const { return held_bytes_; }
   [[nodiscard]] Bytes free_bytes() const { return bytes() - held_bytes_; }
+  // What would be free if everything went that is evictable, pinned or not.
+  [[nodiscard]] Bytes room_bytes() const { return free_bytes() + evictable_bytes_; }
   [[nodiscard]] Bytes largest_hole_bytes() const { return to_bytes(order_.largest_hole()); }
   [[nodiscard]] std::size_t block_count() const { return block_count_; }
   // Blocks up to this size lie in slabs.
@@ -187,6 +189,7 @@ class Pool {
   [[nodiscard]] static bool is_fixed(const Record& record) {
     return record.pins > 0 || record.tenure != Tenure::kEvictable;
   }
+  void change_tenure(Record& record, Tenure tenure) noexcept;
   // What the search reads, and when it gets to know (block_facts.cpp).
   void note_change(BlockIndex index, bool was_fixed) noexcept;
   void publish_all() const noexcept;
@@ -217,6 +220,7 @@ class Pool {
   SmallArea small_;
   Grains long_lived_end_ = 0;
   Bytes held_bytes_ = 0;
+  Bytes evictable_bytes_ = 0;
   std::size_t block_count_ = 0;
   mutable std::vector<Record> records_;
   std::vector<BlockIndex> unused_;

@@ -33,16 +33,16 @@ class Scene {
     world_.write(block, 1);
     return engine.add_source(world_.new_storage(), to_bytes(grains), block);
   }
-  StorageId make(Grains grains, StorageId from) {
+  StorageId make(Grains grains, StorageId from, double cost = 10) {
     RunningCall call = engine.begin_call({&from, 1}, {});
-    const NewOutput output{.block = engine.allocate(to_bytes(grains), 10),
+    const NewOutput output{.block = engine.allocate(to_bytes(grains), cost),
                            .storage = world_.new_storage(),
                            .bytes = to_bytes(grains)};
     world_.write(output.block, 2);
-    const Token token = world_.remember({.salt = 1, .makes = {to_bytes(grains)}, .cost = 10});
+    const Token token = world_.remember({.salt = 1, .makes = {to_bytes(grains)}, .cost = cost});
     return engine
         .end_call(call,
-                  {.token = token, .cost = 10, .is_replayable = true, .outputs = {&output, 1}})
+                  {.token = token, .cost = cost, .is_replayable = true, .outputs = {&output, 1}})
         .front();
   }
   MemoryReport report_of(Grains request) {
@@ -143,6 +143,48 @@ TEST(EngineOutOfMemory, WhatAnOperatorReadsIsMovedAsideForIt) {
   EXPECT_THROW(scene.engine.make_room(call, to_bytes(1)), InvalidArgument);
   scene.engine.abort_call(call);
   scene.engine.validate();
+}
+
+// As for a fused Adam, which reads parameters, gradients and states all at once.
+TEST(EngineOutOfMemory, WhatIsThereOfManyInputsIsMovedTogetherForTheRest) {
+  Scene scene(100);
+  std::vector<StorageId> all{scene.source(4)};
+  const StorageId evicted = scene.make(18, all.front());
+  scene.engine.evict_all();
+  ASSERT_FALSE(scene.engine.is_resident(evicted));
+  std::vector<StorageId> in_between;
+  for (int i = 0; i < 12; ++i) {
+    all.push_back(scene.source(4));
+    in_between.push_back(scene.source(4));
+  }
+  for (const StorageId id : in_between) scene.engine.release(id);
+  all.push_back(evicted);
+  RunningCall call = scene.engine.begin_call(all, {});
+  EXPECT_TRUE(scene.engine.is_resident(evicted));
+  scene.engine.abort_call(call);
+  scene.engine.validate();
+}
+
+// The gradient of a last layer whose weights are the first one's too: it is made from logits, and read when the gradients
+// and the states of all others are there.
+TEST(EngineOutOfMemory, WhatCouldNotComeBackWhenItIsTightestGoesLast) {
+  Scene scene(48);
+  const StorageId input = scene.source(10);
+  const StorageId states = scene.source(8);
+  scene.engine.release(scene.make(10, input));  // 30 beside what stays, at the end of a call
+  scene.engine.release(states);
+
+  const StorageId dearer = scene.make(4, input, 30);
+  const StorageId logits = scene.make(30, input);
+  const StorageId gradient = scene.make(4, logits);
+  scene.engine.release(logits);
+  RunningCall reader = scene.engine.begin_call({&dearer, 1}, {});
+  scene.engine.abort_call(reader);
+  scene.engine.free(scene.engine.allocate(to_bytes(34)));
+  EXPECT_TRUE(scene.engine.is_resident(gradient));
+  EXPECT_FALSE(scene.engine.is_resident(dearer));
+  scene.engine.free(scene.engine.allocate(to_bytes(38)));
+  EXPECT_FALSE(scene.engine.is_resident(gradient)) << "where nothing else helps, it goes";
 }
 
 TEST(EngineOutOfMemory, WhatIsOnlyThereForLineageGoesFirst) {

@@ -53,6 +53,17 @@ TEST(Engine, AnAllocationTellsWhereItIsAndWhetherTheBudgetBinds) {
   EXPECT_TRUE(engine.allocate_memory(kGrainBytes).has_searched) << "from then on";
 }
 
+TEST(Engine, WhatLivesLongLiesAtTheLeft) {
+  Program program(64);
+  Engine& engine = program.engine();
+  const BlockId output = engine.allocate(kGrainBytes, 1000);
+  const BlockId workspace = engine.allocate_memory(kGrainBytes, 1000, /*lives_long=*/true).block;
+  EXPECT_EQ(program.pool().info(workspace).offset, 0U);
+  EXPECT_GT(program.pool().info(output).offset, 0U);
+  engine.free(workspace);
+  engine.free(output);
+}
+
 TEST(Engine, AThousandChangesInALoop) {
   Program program(16);
   const auto source = program.source(1);

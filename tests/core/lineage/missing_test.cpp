@@ -30,7 +30,7 @@ class MissingTest : public ::testing::Test {
   }
   void evict(std::size_t i) { graph_.values()[values_[i]].block = {}; }
   double around(std::size_t i) {
-    return cost_of_missing(graph_, graph_.values()[values_[i]], ++walk_);
+    return missing_around(graph_, graph_.values()[values_[i]], ++walk_).cost;
   }
 
   static constexpr BlockId kThere{7, 0};
@@ -74,7 +74,7 @@ TEST_F(MissingTest, WhereNotAllIsLookedAtWhatWasSeenCountsManyTimes) {
     const Graph::Input input{.value = before};
     const CallId call = graph_.add_call(1, 1, 1, {&input, 1});
     const ValueId last = graph_.add_output(call, 0, graph_.add_storage(1), 1, kThere);
-    return cost_of_missing(graph_, graph_.values()[last], ++walk_);
+    return missing_around(graph_, graph_.values()[last], ++walk_).cost;
   };
   EXPECT_EQ(behind(100), 100);
   EXPECT_GT(behind(200), 1000);
@@ -85,7 +85,25 @@ TEST_F(MissingTest, WhatIsReachedTwiceCountsOnce) {
   const std::vector<Graph::Input> twice{{.value = values_[1]}, {.value = values_[1]}};
   const CallId call = graph_.add_call(1, 7, 1, twice);
   const ValueId both = graph_.add_output(call, 0, graph_.add_storage(1), 1, kThere);
-  EXPECT_EQ(cost_of_missing(graph_, graph_.values()[both], ++walk_), 10);
+  EXPECT_EQ(missing_around(graph_, graph_.values()[both], ++walk_).cost, 10);
+}
+
+// What is read and made at once, where nothing can go meanwhile; Sources stay anyway.
+TEST_F(MissingTest, TheWidestCallOnTheWayBack) {
+  const auto widest = [&](ValueId id) {
+    return missing_around(graph_, graph_.values()[id], ++walk_).widest;
+  };
+  EXPECT_EQ(widest(values_[0]), 1U) << "its input is a Source";
+  EXPECT_EQ(widest(values_[1]), 2U);
+  const std::vector<Graph::Input> inputs{{.value = values_[3]}, {.value = values_[4]}};
+  const CallId wide = graph_.add_call(1, 1, 1, inputs);
+  const ValueId logits = graph_.add_output(wide, 0, graph_.add_storage(1), 100, kThere);
+  const Graph::Input input{.value = logits};
+  const CallId narrow = graph_.add_call(1, 1, 1, {&input, 1});
+  const ValueId gradient = graph_.add_output(narrow, 0, graph_.add_storage(1), 1, kThere);
+  EXPECT_EQ(widest(gradient), 101U);
+  graph_.values()[logits].block = {};
+  EXPECT_EQ(widest(gradient), 102U) << "that has to be made first, from two";
 }
 
 }  // namespace

@@ -177,6 +177,24 @@ TEST_F(PoolTest, PinsNest) {
   EXPECT_EQ(pool.info(block).last_use, 7);
 }
 
+TEST_F(PoolTest, KnowsWhatRoomThereCouldBe) {
+  Pool pool({.bytes = 100 * kG, .small_limit = 2 * kG}, backing_);
+  const BlockId block = *pool.allocate(10 * kG, Placement::kExpensive);
+  const BlockId small = *pool.allocate(kG, Placement::kExpensive);
+  EXPECT_EQ(pool.room_bytes(), 89 * kG);
+  pool.set_evictable(block, 5, 7);
+  pool.set_evictable(small, 5, 7);
+  EXPECT_EQ(pool.room_bytes(), 99 * kG) << "small ones stay";
+  pool.pin(block);
+  EXPECT_EQ(pool.room_bytes(), 99 * kG);
+  pool.set_tenure(block, Tenure::kMovable);
+  EXPECT_EQ(pool.room_bytes(), 89 * kG);
+  pool.set_evictable(block, 5, 7);
+  EXPECT_TRUE(pool.free(block));
+  EXPECT_EQ(pool.room_bytes(), 99 * kG);
+  pool.validate();
+}
+
 TEST_F(PoolTest, OnlyWhatMayMoveSlides) {
   Pool pool(without_small(10 * kG), backing_);
   const BlockId first = *pool.allocate(2 * kG, Placement::kExpensive);
