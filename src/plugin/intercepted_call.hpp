@@ -64,6 +64,7 @@ class InterceptedCall {
   void begin_audit();
   void record_arguments();
   void run_kernel();
+  [[nodiscard]] bool may_take_other_ways() const;
   [[nodiscard]] bool can_begin_anew() const;
   std::optional<MemoryReport> run_kernel_once();
   void make_room(const MemoryReport& no_room);

@@ -16,6 +16,11 @@ double WallTimes::end_as(std::uint64_t kind, const Start& start) {
   return costs_.observe(kind, took);
 }
 
+bool WallTimes::has_seen(std::uint64_t kind) {
+  const std::scoped_lock lock(mutex_);
+  return costs_.knows(kind);
+}
+
 void WallTimes::measure_anew() {
   const std::scoped_lock lock(mutex_);
   costs_ = CostTable();

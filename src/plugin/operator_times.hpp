@@ -35,6 +35,8 @@ class OperatorTimes {
   virtual double end(const Start& start) = 0;
   // Of one whose kind was found out when it had run.
   virtual double end_as(std::uint64_t kind, const Start& start) = 0;
+  // One of this kind has run to its end.
+  [[nodiscard]] virtual bool has_seen(std::uint64_t kind) = 0;
   // It has failed.
   virtual void drop(const Start& /*start*/) noexcept {}
   // What was measured until now was not typical.
@@ -48,6 +50,7 @@ class WallTimes final : public OperatorTimes {
   Start begin(std::uint64_t kind) override;
   double end(const Start& start) override { return end_as(start.kind, start); }
   double end_as(std::uint64_t kind, const Start& start) override;
+  [[nodiscard]] bool has_seen(std::uint64_t kind) override;
   void measure_anew() override;
 
  private:

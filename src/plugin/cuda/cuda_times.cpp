@@ -89,6 +89,12 @@ double CudaTimes::known(std::uint64_t kind) const {
   return found == kinds_.end() ? kUnknownNs : found->second.cost();
 }
 
+bool CudaTimes::has_seen(std::uint64_t kind) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = kinds_.find(kind);
+  return found != kinds_.end() && found->second.least_host_ns.has_value();
+}
+
 void CudaTimes::drop(const Start& start) noexcept {
   if (start.measurement < 0) return;
   const std::scoped_lock lock(mutex_);

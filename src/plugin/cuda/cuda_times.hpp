@@ -34,6 +34,7 @@ class CudaTimes final : public OperatorTimes {
   Start begin(std::uint64_t kind) override;
   double end(const Start& start) override;
   double end_as(std::uint64_t kind, const Start& start) override;
+  [[nodiscard]] bool has_seen(std::uint64_t kind) override;
   void drop(const Start& start) noexcept override;
 
  private:

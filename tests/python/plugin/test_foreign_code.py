@@ -154,6 +154,24 @@ def test_a_program_that_wants_the_fastest_way_gets_one_that_fits(foreign):
         assert torch.equal(y, 2 * torch.arange(1000.0) + 1)
 
 
+def test_what_was_fastest_once_stays_the_way(foreign):
+    """What ran in that way may have to be run again."""
+    coop.register("foreign::twice_in_best_way")
+    before = foreign.other_ways_taken()
+    with (
+        torch.backends.cudnn.flags(benchmark=True),
+        _plugin.budget(16 * MIB, small_limit=0),
+    ):
+        x = torch.arange(1000.0) + 0
+        assert torch.equal(foreign.twice_in_best_way(x, 3 * MIB), 2 * torch.arange(1000.0))
+        rest = _plugin.export(torch.ones(2 * MIB))
+        with pytest.raises(torch.OutOfMemoryError, match="asked for 12 MiB"):
+            foreign.twice_in_best_way(x, 3 * MIB)
+        del rest
+        assert torch.equal(foreign.twice_in_best_way(x, 3 * MIB), 2 * torch.arange(1000.0))
+    assert foreign.other_ways_taken() == before
+
+
 def test_what_is_evicted_is_not_made_again_in_another_way(foreign):
     coop.register("foreign::twice_in_best_way")
     before = foreign.other_ways_taken()
