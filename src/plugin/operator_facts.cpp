@@ -73,6 +73,10 @@ bool is_hidden_write(std::string_view name, const c10::Argument& argument) {
   });
 }
 
+constexpr std::array<std::string_view, 12> kMultiplyMatrices = {
+    "mm",   "addmm",  "_addmm_activation", "bmm", "baddbmm", "addbmm", "addmv", "mv", "dot", "ger",
+    "addr", "linear",
+};
 constexpr std::array<std::string_view, 2> kBatchNorms = {"native_batch_norm", "cudnn_batch_norm"};
 
 bool has_tensor(const c10::Argument& argument) {
@@ -156,6 +160,7 @@ std::unique_ptr<OperatorFacts> study(const c10::OperatorHandle& op) {
   facts->is_overwriting = is_one_of(name, kRandomFills);
   facts->is_buffer = name == "empty_strided";
   facts->is_copy = name == "clone" || name == "cat";
+  facts->has_workspace = is_one_of(name, kMultiplyMatrices);
   facts->may_be_unheard =
       !facts->is_buffer && !changes_storage(name) && facts->raw_reader == nullptr;
   facts->may_be_light = facts->may_be_unheard && !(facts->is_random && facts->is_replayable);

@@ -72,10 +72,10 @@ c10::DataPtr Session::allocate(std::size_t bytes) {
   const Allocation made = with_torch_errors([&] {
     try {
       try {
-        return engine_.allocate_memory(bytes, this_thread.expected_cost);
+        return engine_.allocate_memory(bytes, this_thread.expected_cost, this_thread.is_settling);
       } catch (const OutOfMemory&) {
         if (!sweep_foreign()) throw;
-        return engine_.allocate_memory(bytes, this_thread.expected_cost);
+        return engine_.allocate_memory(bytes, this_thread.expected_cost, this_thread.is_settling);
       }
     } catch (const OutOfMemory& error) {
       ++this_thread.refusals;

@@ -170,6 +170,7 @@ class Session : public std::enable_shared_from_this<Session> {
   [[nodiscard]] bool is_at_ease() const { return ease_.is_on(); }
   // For a thread that is inside, and in no operator. False if that is not possible now.
   bool try_ease();
+  void settle_workspace() { device_.settle_workspace(); }
   // Before an operator that is heard: what was made at ease becomes known, as soon as that can be.
   void look_after_ease() {
     if (ease_.may_have_stragglers() && !ease_.is_on()) adopt_all_raw();

@@ -26,6 +26,7 @@ struct ThreadState {
   std::uint64_t refusals = 0;      // requests for memory that were not served
   std::uint32_t kernel_depth = 0;  // inside operators of which that is seen afterwards
   bool takes_other_ways = false;   // the operator may do with less than it asks for
+  bool is_settling = false;        // what is asked for stays for as long as the budget
   const c10::OperatorHandle* running = nullptr;  // the program's operator
 };
 // Every operator asks: nothing here is to be set up or torn down.
@@ -48,7 +49,8 @@ class FirstTry {
 // error that nobody expects, and who has run the operator makes of it what it was.
 //
 // With torch.backends.cudnn.benchmark = True a program asks for the way that is fastest in the memory that there is, and
-// cuDNN begins by asking for more than any budget has. Where no room can be made, the operator chooses (OtherWays).
+// cuDNN begins by asking for more than any budget has. Where no room can be made, the operator chooses (OtherWays), the
+// first time that there is one of its kind: what it takes then it keeps to, also when it is run again.
 class InsideKernel {
  public:
   InsideKernel() { ++this_thread.kernel_depth; }
@@ -63,6 +65,16 @@ class OtherWays {
   OtherWays(const OtherWays&) = delete;
   OtherWays& operator=(const OtherWays&) = delete;
   ~OtherWays() { this_thread.takes_other_ways = false; }
+};
+
+// cuBLAS has a workspace for every thread and stream, which it keeps, and whose address it knows. It is not to lie where
+// the next large tensor should.
+class Settling {
+ public:
+  Settling() { this_thread.is_settling = true; }
+  Settling(const Settling&) = delete;
+  Settling& operator=(const Settling&) = delete;
+  ~Settling() { this_thread.is_settling = false; }
 };
 
 class ExpectedCost {

@@ -1,5 +1,7 @@
 // A GPU's memory.
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <new>
 #include <string>
 #include <vector>
@@ -13,6 +15,13 @@
 #include "plugin/cuda/cuda_streams.hpp"
 #include "plugin/cuda/cuda_times.hpp"
 #include "plugin/device.hpp"
+#include "plugin/thread_state.hpp"
+
+// As ATen/cuda/CUDAContextLight.h has it, which wants the headers of more libraries than we use.
+struct cublasContext;
+namespace at::cuda {
+TORCH_CUDA_CPP_API cublasContext* getCurrentCUDABlasHandle();
+}
 
 namespace coop::plugin {
 namespace {
@@ -32,6 +41,7 @@ class CudaDevice final : public Device {
   [[nodiscard]] Bytes bytes_before() override {
     const CUDAGuard guard(which().index());
     if (staging_ == nullptr) staging_ = acquire(kStaging);
+    ++budgets_;
     plain_cuda_allocator().emptyCache();
     return bytes_now();
   }
@@ -97,6 +107,26 @@ class CudaDevice final : public Device {
     }
   }
 
+  // When a budget begins, all of them are dropped (coop.budget).
+  void settle_workspace() override {
+    struct Settled {
+      const CudaDevice* device = nullptr;
+      cudaStream_t stream = nullptr;
+      std::uint64_t budget = 0;
+      bool operator==(const Settled&) const = default;
+    };
+    constinit thread_local Settled settled;
+    const Settled now{this, stream(), budgets_.load()};
+    if (settled == now) return;
+    settled = now;
+    const Settling settling;
+    try {
+      static_cast<void>(at::cuda::getCurrentCUDABlasHandle());
+    } catch (const c10::Error&) {
+      // There is no room for it. The operator will ask once more, and there may be room then.
+    }
+  }
+
   [[nodiscard]] std::unique_ptr<OperatorTimes> make_times() override {
     return std::make_unique<CudaTimes>(which().index());
   }
@@ -120,6 +150,7 @@ class CudaDevice final : public Device {
 
   // Not a block of the pool's: that is full when things are moved. For ever, like the device.
   std::byte* staging_ = nullptr;
+  std::atomic<std::uint64_t> budgets_ = 0;  // that have begun
 };
 
 const DeviceKind kCuda(c10::kCUDA, [](c10::Device which) -> std::unique_ptr<Device> {

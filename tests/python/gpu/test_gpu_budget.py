@@ -83,6 +83,19 @@ def test_statistics_are_true():
         assert x[0] == 1
 
 
+def test_what_cublas_keeps_lies_at_the_left():
+    """It cannot move, and would cut the pool for as long as the budget lasts."""
+    with coop.budget(512 * MIB, device="cuda"):
+        x = tensor(1).view(512, 512)
+        product = x @ x
+        (pool,) = (it for it in torch.cuda.memory_snapshot() if it["total_size"] > 256 * MIB)
+        sizes = [it["size"] for it in pool["blocks"] if it["state"] == "active_allocated"]
+        is_equal = torch.equal(product, torch.full_like(x, 512))
+    assert len(sizes) == 3
+    assert sizes[0] != x.nbytes, "one of the two"
+    assert is_equal
+
+
 def test_the_error_is_pytorchs():
     with coop.budget(64 * MIB, device="cuda"):
         with pytest.raises(torch.OutOfMemoryError, match=r"^CUDA out of memory\.") as error:

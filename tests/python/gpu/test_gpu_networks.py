@@ -101,5 +101,6 @@ def test_ten_steps_in_less_memory(name, precision, share):
         traceback.clear_frames(error.__traceback__)  # what they hold would count in the next test
         pytest.fail(text, pytrace=False)
     assert (evictions > 0) == (share < 1)
-    assert at_ease == (share == AMPLE)
+    if name != "spos":  # any step may be its largest so far
+        assert at_ease == (share == AMPLE)
     assert are_equal(wanted, got)
