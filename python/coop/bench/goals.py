@@ -12,7 +12,10 @@ MOST_OVERHEAD = {"bert-large": 0.11}  # the paper's own; in the memory that is s
 MOST_OVERHEAD_ELSEWHERE = 0.15
 NEAR_BOUND = 1.5  # times the lower bound
 MOST_FRAGMENTATION = 0.05
-MOST_WHERE_FREE = {"bilstm": 0.05, "spos": 0.05}  # that wait for their host
+_WAITS_FOR_HOST = 0.05
+MOST_WHERE_FREE = {
+    name: _WAITS_FOR_HOST for name in ("bilstm", "bilstm-65536", "spos", "spos-1024")
+}
 MOST_WHERE_FREE_ELSEWHERE = 0.01
 FASTER_SEARCHES = 10  # times, where one by one ten and more are evicted at once
 OTHERS = ("coop-paper", "dtr", "dte")

@@ -34,14 +34,14 @@ class Bench:
     """The first, as long as what is compared with it."""
     peak_bytes: int = field(init=False)
     """What plain PyTorch holds at most: the whole of which a ratio is a part."""
-    _before: float = field(init=False)
-    """A plain step's time in the last block of them."""
+    _pace: float = field(init=False)
+    """How long plain steps took in the last block of them, over the same steps in the first."""
 
     def begin(self) -> None:
         self.plain = self.trainer.run(PLAIN, self.steps.warm_up, self.steps.timed)
         self.peak_bytes = self.peak_of(PLAIN, self.plain)
         self.judge = Judge(self.trainer, self.plain, self.steps.warm_up)
-        self._before = _middle(self.plain)
+        self._pace = 1.0
 
     def peak_of(self, way: Way, run: Run) -> int:
         """On a CPU nobody counts for PyTorch: coop does, for a few steps in a budget that does not
@@ -89,16 +89,21 @@ class Bench:
         run = self.trainer.run(way, warm_up, self.steps.timed)
         block = self.trainer.run(PLAIN, _WITHOUT_PLAN, min(_PLAIN_TIMED, self.steps.timed))
         self.judge.saw_plain(block)
-        plain = (self._before + _middle(block)) / 2
-        self._before = _middle(block)
+        before, self._pace = self._pace, self._over_plain(block)
+        pace = (before + self._pace) / 2
         figures = {
-            **self._of_plain(plain),
+            **self._of_plain(pace * _middle(self.plain)),
             **_timed(run),
-            "overhead": _middle(run) / plain - 1,
+            "overhead": self._over_plain(run) / pace - 1,
             "peak_bytes": run.peak_bytes,
             "reserved_bytes": run.reserved_bytes,
         }
         return run, figures
+
+    def _over_plain(self, run: Run) -> float:
+        """Step by step: those of some networks differ."""
+        pairs = zip(run.times, self.plain.times, strict=False)
+        return statistics.median(ours / plain for ours, plain in [*pairs][run.warm_up :])
 
     def _of_plain(self, step: float) -> dict:
         return {
