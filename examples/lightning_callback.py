@@ -1,8 +1,8 @@
 """The Trainer of Lightning, with a small network and made-up data.
 
 python examples/lightning_callback.py                    PyTorch alone
-python examples/lightning_callback.py --budget10MiB      a callback of coop's
-coop run --budget10MiB examples/lightning_callback.py    the same, without a line of it
+python examples/lightning_callback.py --budget 10MiB     a callback of coop's
+coop run --budget 10MiB examples/lightning_callback.py   the same, without a line of it
 """
 
 import argparse

@@ -1,5 +1,6 @@
 """The snippets of docs/integrations.md run, with what readers bring along."""
 
+import ast
 import re
 
 import pytest
@@ -18,6 +19,7 @@ from torch import nn  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
 TEXT = (ROOT / "docs/integrations.md").read_text()
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 SNIPPETS = re.findall(r"^```python\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 
 pytestmark = pytest.mark.filterwarnings("ignore:::lightning")  # its own
@@ -66,7 +68,19 @@ def test_snippets_run(tmp_path, capsys):
 
 def test_every_example_is_there():
     linked = set(re.findall(r"\(\.\./examples/(\w+\.py)\)", TEXT))
-    assert linked == {it.name for it in (ROOT / "examples").glob("*.py")}
+    assert linked == {it.name for it in EXAMPLES}
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda it: it.name)
+def test_examples_say_how_they_are_run(example):
+    """Alone, in a budget of their own, and unchanged."""
+    docstring = ast.get_docstring(ast.parse(example.read_text()))
+    alone, *others = docstring.splitlines()[2:]
+    assert "--budget" not in alone
+    assert len(others) >= 2
+    for command in others:
+        assert f"examples/{example.name}" in command
+        assert re.search(r" --budget \d+MiB ", f"{command} ")
 
 
 def test_nothing_else_of_ours_imports_a_framework():
