@@ -11,22 +11,59 @@ from command_line import ROOT, run  # noqa: E402
 
 from examples import assert_same, evictions_in, load  # noqa: E402
 
+BUDGET = "10MiB"
+
+pytestmark = pytest.mark.skipif(
+    not torch.distributed.is_available(), reason="without torch.distributed"
+)
+
 
 # Each in processes of its own: a second process group in the same ones hangs now and then, with
 # PyTorch alone, too.
+def torchrun(folder, *arguments, processes=2):
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    example = [f"--nproc-per-node={processes}", ROOT / "examples/ddp.py"]
+    return run([*launcher, *example, "--folder", folder, *arguments], folder.parent)
+
+
 def train(folder, *arguments):
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    done = run([*torchrun, ROOT / "examples/ddp.py", "--folder", folder, *arguments], folder.parent)
+    done = torchrun(folder, *arguments)
     assert done.code == 0, done.err
-    return done.out
+    return [line for line in done.out.splitlines() if "loss" in line], done.out
 
 
-@pytest.mark.skipif(not torch.distributed.is_available(), reason="without torch.distributed")
-def test_the_same_losses_and_checkpoint(tmp_path):
-    plain = train(tmp_path / "plain")
-    inside = train(tmp_path / "inside", "--budget", "10MiB")
-    losses = [line for line in plain.splitlines() if "loss" in line]
-    assert len(losses) == 6
-    assert losses == [line for line in inside.splitlines() if "loss" in line]
-    assert evictions_in(inside) > 0
-    assert_same(load(tmp_path / "inside/checkpoint.pt"), load(tmp_path / "plain/checkpoint.pt"))
+def assert_same_checkpoint(one, other):
+    assert_same(load(one / "checkpoint.pt"), load(other / "checkpoint.pt"))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("runs")
+
+
+@pytest.fixture(scope="module")
+def trained(folder):
+    return train(folder / "plain"), train(folder / "inside", "--budget", BUDGET)
+
+
+def test_the_same_losses_and_checkpoint(trained, folder):
+    (wanted, _), (losses, out) = trained
+    assert len(wanted) == 6
+    assert losses == wanted
+    assert evictions_in(out) > 0
+    assert_same_checkpoint(folder / "inside", folder / "plain")
+
+
+def test_checkpoints_are_resumed_inside_and_outside(trained, folder):
+    from_plain, from_inside = (folder / name / "checkpoint.pt" for name in ("plain", "inside"))
+    wanted, _ = train(folder / "outside", "--resume", from_inside)
+    losses, out = train(folder / "again", "--resume", from_plain, "--budget", BUDGET)
+    assert losses == wanted != trained[0][0]
+    assert evictions_in(out) > 0
+    assert_same_checkpoint(folder / "again", folder / "outside")
+
+
+def test_out_of_memory_ends_in_advice(tmp_path):
+    done = torchrun(tmp_path / "none", "--budget", "4MiB", processes=1)
+    assert done.code != 0
+    assert "What would help:" in done.err
