@@ -1,6 +1,7 @@
 """What `coop-sim report` says of a run: the same as the other commands, and every block besides."""
 
 import json
+import re
 
 import pytest
 from coop_sim_checks import BILSTM, RESNET, check_fields
@@ -158,6 +159,31 @@ def test_the_last_step_is_shown(coop_sim, small_trace):
         step = report["all_steps"][-1]
         length = step["base_ns"] + step["recomputed_ns"]  # to move blocks takes none of the clock's
         assert report["step_ns"] == pytest.approx(length, abs=TINY)
+
+
+def test_what_has_no_steps_is_called_none(coop_sim):
+    """A log is a step if it is run several times."""
+    words = ("report", RESNET, "--inplace", "--ratio", ".5")
+    all_of_it = json.loads(coop_sim.text(*words))
+    last = json.loads(coop_sim.text(*words, "--steps", 2))
+    assert (all_of_it["has_steps"], last["has_steps"]) == (False, True)
+    assert all_of_it["advice"][0].startswith("It takes ")
+    assert last["advice"][0].startswith("A step takes ")
+
+
+def test_much_more_time_is_counted_in_times(coop_sim, tmp_path):
+    """One tensor that takes long to make is read again and again, and between that evicted."""
+    size = 4 << 20
+    lines = ["coop-trace 1", f"source 0 {size}", "name 1 slow", "name 2 quick"]
+    lines += [f"call 1 0 1000000 reads 0 makes 1:{size}"]
+    for i in range(2, 62, 3):
+        lines += [f"call 2 0 1 reads 0 makes {i}:{size}", f"call 2 0 1 reads {i} makes {i + 1}:512"]
+        lines += [f"release {i}", f"call 2 0 1 reads 1 makes {i + 2}:512"]
+    path = tmp_path / "thrashes.coop"
+    path.write_text("".join(f"{line}\n" for line in [*lines, f"end {len(lines) - 3}"]))
+    report = json.loads(coop_sim.text("report", path, "--budget", "9MiB"))
+    assert report["overhead"] > 10
+    assert re.match(r"It takes \d+ times more time: ", report["advice"][0])
 
 
 def test_what_does_not_fit_is_shown_up_to_there(coop_sim):

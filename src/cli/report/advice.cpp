@@ -13,6 +13,7 @@ namespace {
 constexpr std::size_t kSettingTheFloor = 3;  // named at most
 constexpr double kMuch = 0.5;
 constexpr double kScattered = 0.1;  // of the budget
+constexpr double kManyTimes = 10;   // from there on, percents are not read any more
 
 class Advice {
  public:
@@ -33,6 +34,10 @@ class Advice {
 
  private:
   void say(std::string text) { said_.push_back(std::move(text)); }
+  [[nodiscard]] static std::string more(double overhead) {
+    if (overhead < kManyTimes) return format_percent(overhead);
+    return format_decimal(overhead, 0) + " times";
+  }
   [[nodiscard]] std::string share(double part, double whole) const {
     return format_percent(whole > 0 ? part / whole : 0);
   }
@@ -58,9 +63,9 @@ class Advice {
       }
       return say(text);
     }
-    std::string text = "A step takes " + format_percent(step.overhead()) +
-                       " more time: " + format_time(step.base_ns) + " become " +
-                       format_time(step.total_ns()) + ".";
+    std::string text = std::string(run_.has_steps() ? "A step" : "It") + " takes " +
+                       more(step.overhead()) + " more time: " + format_time(step.base_ns) +
+                       " become " + format_time(step.total_ns()) + ".";
     if (step.more_to_halve > 0) {
       text += " With about " + format_bytes(run_.result.budget + step.more_to_halve) +
               " it would lose half of that.";
@@ -85,7 +90,7 @@ class Advice {
     const std::string& op =
         run_.loaded.trace.name(sim::NameNumber{static_cast<std::uint32_t>(most)});
     say(share(by_op[most], all) + " of the lost time is " + op + ", which ran " +
-        format_count(times[most], "time") + " more in this step.");
+        format_count(times[most], "time") + " more" + (run_.has_steps() ? " in this step." : "."));
   }
 
   void on_floor() {

@@ -21,6 +21,10 @@ struct ReportedRun {
   bool is_floor_known = true;  // false: nobody looked for the smallest budget
   std::optional<sim::SmallestBudget> smallest;
 
+  // Otherwise it is all that was recorded, however many there are in it.
+  [[nodiscard]] bool has_steps() const {
+    return loaded.trace.has_step_marks() || result.steps.size() > 1;
+  }
   // Of the run itself if it did not fit, otherwise of one with a little less than the smallest budget.
   [[nodiscard]] const sim::FailedAt* tightest() const {
     if (!result.is_ok()) return &*result.failure;

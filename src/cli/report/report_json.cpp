@@ -29,6 +29,7 @@ class ReportJson {
     write_smallest_budget(json_, run_.smallest);
     json_.field("name", run_.loaded.name);
     json_.field("has_modules", story_.has_modules());
+    json_.field("has_steps", run_.has_steps());
     json_.field("step_ns", whole(story_.length_ns()));
     write_steps();
     write_advice();

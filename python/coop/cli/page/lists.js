@@ -40,16 +40,16 @@ function lostSection(run) {
   const asRow = (it) => ({
     title: it.title || "(in no module)", amount: it.ns, text: asTime(it.ns), more: asCount(it.times, "time"),
   });
-  const nothing = "Nothing ran again in this step.";
+  const nothing = "Nothing ran again.";
   const modules = run.has_modules
     ? barList("by module (* stands for any number)", run.lost.modules.map(asRow), "var(--f6)", nothing)
     : element("div", {}, element("h3", {}, "by module"),
       element("p", { className: "faint" }, "This trace has no names of modules. coop.record, coop run and coop plan collect them."));
-  const moving = run.moving_ns > 0 ? `, ${asTime(run.moving_ns)} of moving blocks together` : "";
+  const moving = run.moving_ns > 0 ? `, and ${asTime(run.moving_ns)} of moving blocks together` : "";
   return element("section", {},
     element("h2", {}, "What is recomputed"),
     element("p", { className: "faint" }, run.status === "ok"
-      ? `In this step ${asTime(all)} of operators that ran again${moving}, ${asShare(run.overhead, 1)} of the step.`
+      ? `${asTime(all)} of operators that ran again${moving}: ${asMore(run.overhead)} more time than without coop.`
       : `Until it ran out of memory, ${asTime(all)} of operators that ran again.`),
     element("div", { className: "two" }, barList("by operator", run.lost.ops.map(asRow), "var(--f6)", nothing), modules),
     stepsList(run));
@@ -61,7 +61,7 @@ function stepsList(run) {
   const lost = steps.map((step) => step.recomputed_ns + step.moving_ns);
   const rows = steps.map((step, i) => ({
     title: `step ${i + 1}${i + 1 === steps.length ? " (shown here)" : ""}`,
-    amount: lost[i], text: asTime(lost[i]), more: `${asShare(lost[i], step.base_ns)} more`,
+    amount: lost[i], text: asTime(lost[i]), more: `${asMore(step.base_ns > 0 ? lost[i] / step.base_ns : 0)} more`,
   }));
   const shown = rows.length <= kMostListed ? rows : [...rows.slice(0, 3), ...rows.slice(3 - kMostListed)];
   return barList("time lost, step by step", shown, "var(--f6)", "");

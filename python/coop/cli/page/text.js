@@ -20,6 +20,11 @@ function asShare(part, whole) {
   return whole > 0 ? `${(100 * part / whole).toFixed(1)}%` : "0.0%";
 }
 
+// Of what it adds: "12.8%", and "102 times" where percents are not read any more.
+function asMore(overhead) {
+  return overhead < 10 ? asShare(overhead, 1) : asCount(Math.round(overhead), "time");
+}
+
 function asCount(count, what) {
   return `${count.toLocaleString("en-US")} ${what}${count === 1 ? "" : "s"}`;
 }
