@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 from types import TracebackType
 
+from coop._out_of_memory import OutOfMemory
 from coop._recording import file_beside, record
 
 
@@ -43,7 +44,8 @@ class report(record):  # noqa: N801
         from coop._native import simulator_path
         from coop.cli.report import draw
 
-        draw(simulator_path(), [str(self.path)], [], self.page)
+        out_of_memory = error if isinstance(error, OutOfMemory) else None
+        draw(simulator_path(), [str(self.path)], [], self.page, out_of_memory)
 
     def __repr__(self) -> str:
         return f"coop.report({str(self.page)!r})"

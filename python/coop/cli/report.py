@@ -68,8 +68,17 @@ def _parser() -> Parser:
     return parser
 
 
-def draw(simulator: str, traces: Sequence[str], words: Sequence[str], page: Path) -> None:
-    """Raises RuntimeError with what the simulator has to say, and OSError."""
+def draw(
+    simulator: str,
+    traces: Sequence[str],
+    words: Sequence[str],
+    page: Path,
+    out_of_memory: BaseException | None = None,
+) -> None:
+    """Raises RuntimeError with what the simulator has to say, and OSError.
+
+    out_of_memory: the error that ended what was recorded, if one did.
+    """
     runs = []
     for trace in traces:
         command = [simulator, "report", trace, *words]
@@ -78,7 +87,15 @@ def draw(simulator: str, traces: Sequence[str], words: Sequence[str], page: Path
             why = done.stderr.decode(errors="replace").strip()
             raise RuntimeError(why.removeprefix("coop-sim: error: ") or f"{simulator} has failed")
         runs.append(json.loads(done.stdout))
+        if out_of_memory is not None:
+            runs[-1]["advice"].insert(0, _how_it_ended(out_of_memory))
     page.write_text(page_of(runs), encoding="utf-8")
+
+
+def _how_it_ended(error: BaseException) -> str:
+    """A trace has what was done. What could not be is known only to the error."""
+    what = str(error).partition("\n")[0].removeprefix("coop: out of memory: ")
+    return f"The program ran out of memory: {what} This is what ran until then."
 
 
 def page_of(runs: Sequence[dict]) -> str:

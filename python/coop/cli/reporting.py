@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 
 from coop._native import simulator_path
+from coop._out_of_memory import OutOfMemory
 from coop.cli import tracing
 from coop.cli.parser import say
 from coop.cli.report import draw
@@ -30,17 +31,20 @@ class Recording(tracing.Recording):
     def end(self) -> None:
         """Of a program that was over before its steps were. No thread can begin any more."""
         if self._write():
-            self._draw()
+            uncaught = getattr(sys, "last_value", None)
+            self._draw(uncaught if isinstance(uncaught, OutOfMemory) else None)
 
     def _write(self) -> bool:
         is_going_on = self._record is not None and os.getpid() == self._process
         super().end()
         return is_going_on and self._path.exists()
 
-    def _draw(self) -> None:
-        words = [f"--steps={self._whole}"] if self._whole > 0 else []
+    def _draw(self, out_of_memory: BaseException | None = None) -> None:
+        # The step that does not fit is the one to look at, though it is not whole.
+        is_whole = self._whole > 0 and out_of_memory is None
+        words = [f"--steps={self._whole}"] if is_whole else []
         try:
-            draw(simulator_path(), [str(self._path)], words, self._page)
+            draw(simulator_path(), [str(self._path)], words, self._page, out_of_memory)
             if not self._settings.is_quiet:
                 say(f"coop: report     {self._page}\n")
         except (OSError, RuntimeError, ValueError) as error:

@@ -103,6 +103,27 @@ def test_a_program_that_runs_out_of_memory_is_drawn_up_to_there(tmp_path, coop_s
     assert "OutOfMemoryError" in done.err
     (run_,) = runs_of(tmp_path / "mem.html")
     assert len(run_["blocks"]["bytes"]) > 0
+    assert not run_["has_steps"]
+    assert run_["advice"][0].startswith("The program ran out of memory: aten::")
+
+
+def test_the_step_that_runs_out_of_memory_is_drawn(tmp_path, coop_sim):
+    """After whole ones; and an error that was caught is none."""
+    ends = "try:\n    torch.ones(1 << 40)\nexcept torch.OutOfMemoryError:\n    pass\n"
+    (tmp_path / "script.py").write_text(f"{LOSSES}{ends}optimizer.zero_grad()\nx = model(huge)")
+    command = [*COOP, "run", "--budget", "13MiB", "--report", "mem.html", "script.py", "3"]
+    done = run(command, tmp_path, COOP_SIM=str(coop_sim.program))
+    assert "NameError" in done.err
+    (run_,) = runs_of(tmp_path / "mem.html")
+    assert len(run_["all_steps"]) == 2
+    assert not any("ran out of memory" in it for it in run_["advice"])
+    (tmp_path / "script.py").write_text(f"{LOSSES}x = model(torch.randn(1 << 14, 256))")
+    done = run(command, tmp_path, COOP_SIM=str(coop_sim.program))
+    assert "OutOfMemoryError" in done.err
+    (run_,) = runs_of(tmp_path / "mem.html")
+    assert run_["advice"][0].startswith("The program ran out of memory: aten::")
+    assert "16 MiB" in run_["advice"][0]
+    assert run_["has_steps"]
 
 
 def test_wrong_reports_are_refused_before_anything_runs(tmp_path, coop_sim):
@@ -128,6 +149,11 @@ def test_a_scope_is_drawn(tmp_path, coop_sim):
     (run_,) = runs_of(tmp_path / "mem.html")
     assert (run_["name"], len(run_["all_steps"])) == ("mem", 3)
     assert sorted(done.files) == ["mem.html", "script.py"]
+    (tmp_path / "script.py").write_text(TRAINS + scope.replace("train()", "torch.ones(1 << 40)"))
+    done = run([*PYTHON, "script.py"], tmp_path, COOP_SIM=str(coop_sim.program))
+    assert "OutOfMemoryError" in done.err
+    (run_,) = runs_of(tmp_path / "mem.html")
+    assert run_["advice"][0].startswith("The program ran out of memory: aten::")
 
 
 def test_where_no_file_can_be_nothing_begins(tmp_path):
