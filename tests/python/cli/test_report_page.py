@@ -1,6 +1,7 @@
 """The report in a real browser."""
 
 import re
+import zlib
 from functools import lru_cache
 
 import pytest
@@ -82,6 +83,37 @@ def test_a_page_tells_what_there_is_and_what_is_pointed_at(draw):
     assert page["isBackOffered"] and page["isWhole"]
 
 
+WORDS = """
+const map = kViews[0].drawings[1];
+const width = (text) => map.pen.measureText(text).width;
+const fitting = (text) => map.fitting(["bert.", "layer.", "0: ", "softmax"], width(text));
+return {
+  more: [.128, 9.99, 10, 2284.6].map(asMore),
+  fitting: ["bert.layer.0: softmax", "layer.0: softmax", "softmax,", "softma", "s"].map(fitting),
+};
+"""
+
+
+def test_words_fit_where_they_are(draw):
+    seen = look_at(draw(f"../{CNN}", "--ratio", ".6"), WORDS)
+    assert seen.complaints == []
+    assert seen.answer["more"] == ["12.8%", "999.0%", "10 times", "2,285 times"]
+    whole, cut, last, short, nothing = seen.answer["fitting"]
+    assert (whole, cut, last) == ("bert.layer.0: softmax", "layer.0: softmax", "softmax")
+    assert re.fullmatch(r"soft\w?…", short)
+    assert nothing == ""
+
+
+def test_many_blocks_are_drawn_and_make_no_large_file(draw, tmp_path, coop_sim):
+    trace = tmp_path / "long.coop"
+    coop_sim.text("make", "lstm", "--seed", 1, "--steps", 1, "--layers", 2700, "-o", trace)
+    page = draw(trace, "--ratio", "1.1")
+    assert page.stat().st_size < 15_000_000
+    seen = look_at(page, "return kViews[0].drawings[1].count")
+    assert seen.complaints == []
+    assert seen.answer >= 100_000
+
+
 NARROW = """
 const sections = [...document.querySelectorAll(".runs > section")];
 return {
@@ -146,7 +178,23 @@ def test_names_are_only_ever_text(draw, tmp_path):
 
 
 def test_it_can_be_printed(draw, tmp_path):
+    """Charts that are drawn for a wide window would be squeezed, with all that is written there."""
     pdf = tmp_path / "mem.pdf"
     print_pdf(draw(f"../{CNN}", "--ratio", ".6"), pdf)
     assert pdf.read_bytes().startswith(b"%PDF")
     assert pdf.stat().st_size > 20_000
+    scales = scales_in(pdf)
+    assert len(scales) > 10
+    assert [(x, y) for x, y in scales if x != pytest.approx(y, rel=0.01)] == []
+
+
+def scales_in(pdf):
+    """By which what is drawn is made wider, and higher."""
+    data = pdf.read_bytes()
+    text = b""
+    for begin in re.finditer(rb"/FlateDecode[^>]*/Length (\d+)>> stream\n", data):
+        text += zlib.decompress(data[begin.end() : begin.end() + int(begin[1])])
+    return [
+        (abs(float(x)), abs(float(y)))
+        for x, y in re.findall(rb"^(\S+) 0 0 (\S+) \S+ \S+ cm$", text, re.MULTILINE)
+    ]

@@ -4,6 +4,7 @@ const kLeft = 76;
 const kRight = 12;
 const kTop = 22;
 const kBottom = 26;
+const kPaperWidth = 720;  // A4 and Letter have about as much
 
 class Drawing {
   // view: {from, to}, in nanoseconds; drawings that share one show the same time.
@@ -30,7 +31,8 @@ class Drawing {
   colour(name) { return this.style.getPropertyValue(name).trim(); }
 
   draw() {
-    this.width = this.canvas.clientWidth;
+    const isPaper = document.documentElement.classList.contains("paper");
+    this.width = isPaper ? kPaperWidth : this.canvas.clientWidth;
     if (this.width === 0) return;
     const scale = window.devicePixelRatio || 1;
     this.canvas.width = Math.round(this.width * scale);
@@ -67,6 +69,17 @@ class Drawing {
     pen.clip();
     paint();
     pen.restore();
+  }
+
+  // Readable on whatever it comes to lie.
+  write(text, x, y) {
+    const { pen } = this;
+    pen.lineJoin = "round";
+    pen.lineWidth = 4;
+    pen.strokeStyle = this.colour("--free");
+    pen.strokeText(text, x, y);
+    pen.fillText(text, x, y);
+    pen.lineWidth = 1;
   }
 
   drawAxes() {

@@ -2,7 +2,7 @@
 
 class MemoryChart extends Drawing {
   constructor(run, view, mostBytes) {
-    const label = `Memory over one step: at most ${asBytes(run.most_held_bytes)} in a budget of ` +
+    const label = `Memory over time: at most ${asBytes(run.most_held_bytes)} in a budget of ` +
       `${asBytes(run.budget_bytes)}; without coop ${asBytes(run.peak_bytes)}.`;
     super(view, 290, label);
     this.run = run;
@@ -54,12 +54,12 @@ class MemoryChart extends Drawing {
     pen.textBaseline = "bottom";
     pen.textAlign = "left";
     pen.fillStyle = this.colour("--alarm");
-    pen.fillText(`budget ${asBytes(run.budget_bytes)}`, kLeft + 6, this.y(run.budget_bytes) - 3);
+    this.write(`budget ${asBytes(run.budget_bytes)}`, kLeft + 6, this.y(run.budget_bytes) - 3);
     const most = this.needed.reduce((best, it, i) => (it > this.needed[best] ? i : best), 0);
     const x = Math.min(Math.max(this.x(most * this.each), kLeft + 90), this.right - 90);
     pen.textAlign = "center";
     pen.fillStyle = this.colour("--needed");
-    pen.fillText(`without coop ${asBytes(this.needed[most] ?? 0)}`, x, Math.max(this.y(this.needed[most] ?? 0) - 3, 15));
+    this.write(`without coop ${asBytes(this.needed[most] ?? 0)}`, x, Math.max(this.y(this.needed[most] ?? 0) - 3, 15));
     pen.font = "12px system-ui, sans-serif";
   }
 

@@ -12,9 +12,15 @@ function main() {
     element("div", { className: isOne ? "runs" : "runs several" }, ...runs.map((run) => runSection(run, mostBytes, longest, isOne))),
     footer(report));
   redrawAll();
-  addEventListener("beforeprint", redrawAll);
-  addEventListener("afterprint", redrawAll);
+  addEventListener("beforeprint", () => setPaper(true));
+  addEventListener("afterprint", () => setPaper(false));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redrawAll);
+}
+
+// Before a page is printed it still has the window's width, and may be dark.
+function setPaper(isPaper) {
+  document.documentElement.classList.toggle("paper", isPaper);
+  redrawAll();
 }
 
 const kViews = [];
@@ -35,7 +41,7 @@ function runSection(run, mostBytes, longest, isOne) {
     element("p", { className: "faint" }, `in ${asBytes(run.budget_bytes)}, ${share}; policy ${run.policy}`),
     isOne ? cards(run) : null,
     element("ul", { className: "advice" }, ...run.advice.map((text) => element("li", {}, text))),
-    element("h2", {}, "Memory over one step"),
+    element("h2", {}, run.has_steps ? "Memory over one step" : "Memory over time"),
     element("p", { className: "faint" }, stepText(run)),
     legendOf(run, isUsed, ["stroke", "the budget"], ["stroke dashed", "what it would take without coop"]),
     element("figure", {}, chart.canvas),
@@ -53,12 +59,14 @@ function runSection(run, mostBytes, longest, isOne) {
 
 function stepText(run) {
   const count = run.all_steps.length;
-  if (run.status !== "ok") return `Step ${count + 1}, up to where it runs out of memory. Time is what operators take.`;
-  return `${count > 1 ? `The last of ${count} steps` : "The step"}. Time is what operators take, with those that run again.`;
+  const ends = run.status === "ok" ? "" : ", up to where it runs out of memory";
+  const what = run.status !== "ok" ? `Step ${count + 1}` : count > 1 ? `The last of ${count} steps` : "The step";
+  const all = "All that was recorded, in which no steps are marked";
+  return `${run.has_steps ? what : all}${ends}. Time is what operators take, with those that run again.`;
 }
 
 function zoomTools(view) {
-  const back = element("button", { type: "button", disabled: true }, "whole step");
+  const back = element("button", { type: "button", disabled: true }, "all of it");
   back.addEventListener("click", () => view.show(0, view.length));
   view.listeners.push(() => { back.disabled = view.isWhole; });
   return element("div", { className: "tools faint" },
@@ -69,7 +77,7 @@ function figures(run) {
   const isOk = run.status === "ok";
   return [
     ["Budget", asBytes(run.budget_bytes), `${asBytes(run.peak_bytes)} without coop`, ""],
-    isOk ? ["More time", asShare(run.overhead, 1), `${asTime(run.base_ns)} become ${asTime(run.total_ns)}`, run.overhead > .5 ? "bad" : "good"]
+    isOk ? ["More time", asMore(run.overhead), `${asTime(run.base_ns)} become ${asTime(run.total_ns)}`, run.overhead > .5 ? "bad" : "good"]
       : ["Out of memory", "does not fit", `${asBytes(run.failure.requested_bytes)} asked for`, "bad"],
     ["Evicted", isOk ? asCount(run.evictions, "time") : "–", isOk ? `${asBytes(run.evicted_bytes)} in all` : "", ""],
     ["Recomputed", isOk ? asCount(run.recomputed_calls, "operator") : "–", isOk ? `most: ${run.lost.ops[0]?.title ?? "none"}` : "", ""],

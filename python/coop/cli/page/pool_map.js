@@ -2,7 +2,7 @@
 
 class PoolMap extends Drawing {
   constructor(run, view) {
-    super(view, 480, `The pool of ${asBytes(run.budget_bytes)} over one step: ` +
+    super(view, 480, `The pool of ${asBytes(run.budget_bytes)} over time: ` +
       asCount(run.blocks.begin_ns.length, "block"));
     this.canvas.className = "pool";
     this.run = run;
@@ -49,19 +49,27 @@ class PoolMap extends Drawing {
   // Where there is room for it: what it is.
   paintTitles(roomy) {
     const { pen } = this;
-    pen.fillStyle = this.colour("--ink");
     pen.textAlign = "left";
     pen.textBaseline = "middle";
     for (const i of roomy) {
       let [x, y, width, height] = this.box(i);
       width = Math.min(x + width, this.right) - Math.max(x, kLeft);
       if (width < 46 || height < 13) continue;
-      const text = this.shortTitle(i);
-      const most = Math.floor(text.length * (width - 8) / pen.measureText(text).width);
-      if (most < Math.min(text.length, 5)) continue;
-      const fitting = most >= text.length ? text : `${text.slice(0, most - 1)}…`;
-      pen.fillText(fitting, Math.max(x, kLeft) + 4, y + height / 2);
+      const text = this.fitting(this.titleInParts(i), width - 8);
+      pen.fillStyle = this.colour(this.run.blocks.filling[i] === 0 ? "--on-f0" : "--ink");
+      if (text) pen.fillText(text, Math.max(x, kLeft) + 4, y + height / 2);
     }
+  }
+
+  // As much of it as there is room for. The outer modules, which come first, are what many have in common.
+  fitting(parts, width) {
+    const length = (text) => this.pen.measureText(text).width;
+    let from = 0;
+    while (from < parts.length - 1 && length(parts.slice(from).join("")) > width) ++from;
+    const text = parts.slice(from).join("");
+    const most = Math.floor(text.length * width / length(text));
+    if (most >= text.length) return text;
+    return most < 5 ? "" : `${text.slice(0, most - 1)}…`;
   }
 
   // All that this tensor has been, in the step.
@@ -118,11 +126,13 @@ class PoolMap extends Drawing {
     return names[blocks.name[i]] || (op ? `${op}${module ? ` in ${module}` : ""}` : "from outside");
   }
 
-  shortTitle(i) {
+  titleInParts(i) {
     const { blocks, names, places } = this.run;
+    const name = names[blocks.name[i]];
+    if (name) return name.split(/(?<=[ .])/);
     const { op, module } = places[blocks.place[i]];
     const short = op.replace(/^\w+(::|\.)/, "");
-    return names[blocks.name[i]] || (module ? `${module}: ${short}` : short);
+    return module ? [...`${module}: `.split(/(?<=\.)/), short] : [short];
   }
 
   rows(i) {
