@@ -151,6 +151,13 @@ def test_names_say_what_a_block_is(coop_sim, tmp_path):
     assert modules == {"layers.*.fc": 4 << 20, "fc": 5 << 20, "": 1 << 20}
 
 
+def test_what_has_no_names_says_what_it_may_be(both):
+    report, _ = both
+    before = [it for it in report["fillings"] if "before" in it]
+    assert before == ["there before: parameters, optimizer state, batches"]
+    assert before[0] in {it["title"] for it in report["fullest"]["ops"]}
+
+
 def test_the_last_step_is_shown(coop_sim, small_trace):
     whole = json.loads(coop_sim.text("report", small_trace, "--ratio", ".8"))
     first = json.loads(coop_sim.text("report", small_trace, "--ratio", ".8", "--steps", 1))

@@ -35,7 +35,7 @@ class ReportJson {
     write_advice();
     json_.key("fillings");
     json_.begin_array();
-    for (std::size_t i = 0; i < kFillings; ++i) json_.value(describe(static_cast<Filling>(i)));
+    for (std::size_t i = 0; i < kFillings; ++i) json_.value(label_of(static_cast<Filling>(i)));
     json_.end_array();
     write_blocks();
     write_remarks();
@@ -50,6 +50,12 @@ class ReportJson {
 
  private:
   std::string name_of(sim::NameNumber number) const { return trace_.name(number); }
+
+  // Without names nobody can tell parameters from the rest of what was there. Readers ask for them all the same.
+  [[nodiscard]] const char* label_of(Filling filling) const {
+    const bool is_unnamed = filling == Filling::kFromOutside && !story_.has_names();
+    return is_unnamed ? "there before: parameters, optimizer state, batches" : describe(filling);
+  }
 
   // --- the run ---
 
@@ -180,7 +186,7 @@ class ReportJson {
     Groups modules;
     for (const StoryBlock* block : story_.blocks_at(fullest)) {
       const bool is_kept = block->filling < Filling::kLasting;
-      const std::string op = is_kept                             ? describe(block->filling)
+      const std::string op = is_kept                             ? label_of(block->filling)
                              : block->made_by.op == sim::kNoName ? "from outside"
                                                                  : name_of(block->made_by.op);
       for (Group* group : {&ops.at(op), &modules.at(module_of(*block))}) {

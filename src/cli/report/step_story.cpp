@@ -91,6 +91,12 @@ bool StepStory::has_modules() const {
   return false;
 }
 
+bool StepStory::has_names() const {
+  const auto& all = trace_.storages();
+  return std::any_of(all.begin(), all.end(),
+                     [](const auto& storage) { return storage.name != sim::kNoName; });
+}
+
 // Where the last step is marked to begin; without marks, where the trace was last begun.
 double StepStory::find_beginning() const {
   double begin = 0;

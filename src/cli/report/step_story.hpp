@@ -111,6 +111,7 @@ class StepStory final : public EngineObserver {
   [[nodiscard]] sim::NameNumber name_of(Token storage) const;
   [[nodiscard]] Place place_of(Token call) const;
   [[nodiscard]] bool has_modules() const;
+  [[nodiscard]] bool has_names() const;  // of any storage
 
  private:
   struct Ran {
