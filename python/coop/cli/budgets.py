@@ -12,6 +12,7 @@ from itertools import takewhile
 from pathlib import Path
 
 _GRID = 20  # shares of the peak are tried in twentieths
+_TOO_CLOSE = 0.005  # to show both
 _LEAST_POOL = 512  # bytes
 
 
@@ -70,15 +71,17 @@ class Simulator:
     steps: int
     """Of the trace. What comes after them is not looked at."""
 
-    def costs(self, ratios: Sequence[float] | None, picture: Path | None) -> Costs | None:
-        """None: nothing was found that it fits into."""
+    def costs(
+        self, there: int, ratios: Sequence[float] | None, picture: Path | None
+    ) -> Costs | None:
+        """What there is counts among what is tried, if nothing else is asked for. None: nothing was
+        found that it fits into."""
         smallest = self._run("run", "--policy", "coop", "--budget", str(_LEAST_POOL))
         found, peak = smallest.get("smallest_budget_bytes", _LEAST_POOL), smallest["peak_bytes"]
         if found is None:
             return None
         least = self._ratio_of(found, peak)
-        shares = ratios or [i / _GRID for i in range(_GRID, 0, -1) if i / _GRID > least]
-        tried = sorted({*shares, least}, reverse=True)
+        tried = sorted({*(ratios or _shares(least, _ratio(there, peak))), least}, reverse=True)
         plot = ["--plot", str(picture)] if picture else []
         words = ["--policies", "coop", "--ratios", ",".join(map(str, tried)), *plot]
         results = self._run("sweep", *words)["results"]
@@ -93,7 +96,7 @@ class Simulator:
         tried = self._run("run", "--policy", "coop", "--ratio", str(readable))
         if tried["status"] == "ok":
             return readable
-        return (budget + 0.5) / peak  # a ratio gives whole bytes, rounded down
+        return _ratio(budget, peak)
 
     def _run(self, command: str, *words: str) -> dict:
         """Progress and complaints are the simulator's own, on stderr."""
@@ -106,3 +109,15 @@ class Simulator:
         if done.returncode != 0:
             sys.exit(done.returncode)
         return json.loads(done.stdout)
+
+
+def _shares(least: float, there: float) -> list[float]:
+    """Of the peak: those that are more than the least."""
+    grid = [i / _GRID for i in range(1, _GRID + 1)]
+    if there < 1:
+        grid = [there, *(share for share in grid if abs(share - there) > _TOO_CLOSE)]
+    return [share for share in grid if share > least]
+
+
+def _ratio(budget: int, peak: int) -> float:
+    return (budget + 0.5) / peak  # it gives whole bytes, rounded down

@@ -55,7 +55,7 @@ def main(arguments: Sequence[str]) -> int:
                 recorded = replace(recorded, trace=options.trace)
             say("coop plan: trying budgets\n")
             costs = Simulator(simulator, recorded.trace, recorded.trace_steps).costs(
-                options.ratios, options.picture
+                recorded.budget_bytes, options.ratios, options.picture
             )
     except KeyboardInterrupt:
         say("coop plan: interrupted\n")

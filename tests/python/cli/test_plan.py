@@ -128,6 +128,18 @@ def test_what_does_not_fit_is_recorded_in_less_and_the_advice_works(tmp_path, co
     assert trained.evicted > 0
 
 
+def test_what_there_is_is_advised_where_the_knee_is_more(tmp_path, coop_sim):
+    """A hair below 60% of the peak, and nothing else that fits between that and the smallest."""
+    options = ["--budget", "9MiB", "--json"]
+    done = plan(tmp_path, "for _ in range(6): train()\n", *options, coop_sim=coop_sim)
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
+    budgets = [row["budget_bytes"] for row in found["rows"] if row["overhead"] is not None]
+    assert 9 << 20 in budgets
+    if found["knee"]["budget_bytes"] >= 9 << 20:
+        assert found["command"] == ["coop", "run", "--budget", "9.0MiB", "script.py"]
+
+
 # --- programs that end otherwise ---
 
 FAILS = """
