@@ -25,7 +25,7 @@ def prepare() -> None:
     settings = Settings.taken_from(os.environ)
     if settings is None:
         return
-    atexit.register(_complain_if_missed, settings.command, os.getpid())
+    atexit.register(_complain_if_missed, settings, os.getpid())
     if "torch" in sys.modules:  # by a .pth file
         _begin(settings)
     else:
@@ -61,9 +61,15 @@ def _when_imported(name: str, then: Callable[[], None]) -> None:
     sys.meta_path.insert(0, Finder)
 
 
-def _complain_if_missed(command: str, process: int) -> None:
-    if os.getpid() == process and "torch" in sys.modules and not _has_begun:
+def _complain_if_missed(settings: Settings, process: int) -> None:
+    if _has_begun or os.getpid() != process:
+        return
+    command = settings.command
+    if "torch" in sys.modules:
         say(f"coop: torch was imported, and {command} did not see it: there was no budget\n")
+    # `coop plan` has its own word for it.
+    elif (asked := settings.report or settings.trace) and command == "coop run":
+        say(f"{command}: {asked} was not written: the program did not import torch\n")
 
 
 _has_begun = False

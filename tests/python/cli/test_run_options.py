@@ -224,6 +224,16 @@ def test_torchrun_before_and_behind(tmp_path):
             assert torch.equal(torch.load(folder / f"weight-{rank}.pt"), wanted)
 
 
+@pytest.mark.parametrize("option", ["--trace", "--report"])
+def test_a_file_that_is_not_written_is_told(tmp_path, coop_sim, option):
+    (tmp_path / "script.py").write_text("print('without torch')\n")
+    command = [*COOP, "run", option, "wanted", "script.py"]
+    done = run(command, tmp_path, COOP_SIM=str(coop_sim.program))
+    assert (done.code, done.out) == (0, "without torch\n")
+    says = f"coop run: {tmp_path}/wanted was not written: the program did not import torch\n"
+    assert done.err == says
+
+
 def test_a_torch_that_was_not_seen_is_told(tmp_path):
     (tmp_path / "script.py").write_text("import sys\nsys.modules['torch'] = sys\n")
     done = run([*COOP, "run", "script.py"], tmp_path)
