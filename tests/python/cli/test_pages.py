@@ -15,13 +15,22 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: make setu
 import coop  # noqa: E402
 from refresh_docs import words_of  # noqa: E402
 
-PAGES = ("README.md", "docs/troubleshooting.md", "docs/policies.md")
+PAGES = (
+    "README.md",
+    "docs/troubleshooting.md",
+    "docs/policies.md",
+    "docs/report.md",
+    "docs/simulator.md",
+)
 # A snippet, and what it prints if that is shown.
 SNIPPET = re.compile(
     r"^```python\n(?P<code>.*?)^```$(?:\n\n```\n(?P<output>(?!\$).*?)^```$)?", re.M | re.S
 )
 # What readers bring along.
-BEFORE = {"README.md": "import torch\n\ndef train():\n    torch.ones(100_000).sum()\n\n"}
+BEFORE = {
+    "README.md": "import torch\n\ndef train():\n    torch.ones(100_000).sum()\n\n",
+    "docs/simulator.md": "import coop, torch\n\nbatches, train_step = [torch.ones(9)], torch.sum\n",
+}
 
 
 def words(text):
