@@ -229,7 +229,7 @@ def choose_device(device: torch.device | str | None) -> torch.device:
     if not torch.cuda.is_available():
         raise ValueError(
             "coop: PyTorch sees no GPU here (torch.cuda.is_available() is False); "
-            "device='cpu' has a budget for the host's memory"
+            "device='cpu' (coop run --device cpu) has a budget for the host's memory"
         )
     torch.cuda.init()
     index = torch.cuda.current_device() if chosen.index is None else chosen.index
