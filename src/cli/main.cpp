@@ -18,14 +18,15 @@ namespace {
 constexpr int kBadInput = 2;
 constexpr int kBug = 3;
 
-constexpr const char* kExamples = R"(Examples:
-  coop-sim info tests/data/h200/resnet50.log.gz
-  coop-sim run tests/data/h200/resnet50.log.gz --inplace --policy coop --ratio .5 --map map.html
-  coop-sim sweep tests/data/h200/*.log.gz --inplace --policies coop,dtr --ratios .8,.6,.4
-  coop-sim explain tests/data/h200/resnet50.log.gz --inplace --policy coop --ratio .5
-  coop-sim make transformer --seed 7 -o transformer.trace.gz
+constexpr std::size_t kColumns = 22;  // for names, so that 80 are enough for what they mean
 
-`coop-sim COMMAND --help` says more. docs/simulator.md has the definitions.)";
+constexpr const char* kExamples =
+    R"(Examples (`coop-sim COMMAND --help` and docs/simulator.md say more):
+  coop-sim make transformer --seed 7 -o step.trace.gz
+  coop-sim info step.trace.gz
+  coop-sim run step.trace.gz --policy coop --ratio .5 --map map.html
+  coop-sim sweep step.trace.gz --policies coop,dtr --ratios .8,.6,.4
+  coop-sim explain step.trace.gz --policy coop --ratio .5)";
 
 int run(int argc, char** argv) {
   CLI::App app("Runs recorded programs inside smaller budgets, on memory that is not there.",
@@ -33,6 +34,7 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", "coop-sim " COOP_VERSION);
   app.require_subcommand(0, 1);  // none is refused below, after words that are no command
   app.footer(kExamples);
+  app.get_formatter()->column_width(kColumns);  // of the subcommands, too
   Action chosen;
   add_run(app, chosen);
   add_sweep(app, chosen);

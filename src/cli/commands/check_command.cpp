@@ -85,9 +85,7 @@ int check_trace(const CheckOptions& options) {
 
 void add_check(CLI::App& app, Action& chosen) {
   add_subcommand<CheckOptions>(
-      app, chosen, "check",
-      "Whether the simulator evicts and recomputes what was evicted and recomputed when the trace "
-      "was recorded.",
+      app, chosen, "check", "Whether the simulator does what the recorded program did.",
       "coop-sim check step.coop",
       [](CLI::App& check, CheckOptions& options) {
         add_trace_argument(check, options.path);

@@ -35,24 +35,26 @@ int make_trace(const MakeOptions& options) {
 }
 
 std::string kinds() {
-  std::string text = "KIND is one of\n";
+  std::string text;
   for (const sim::Generator& each : sim::known_generators()) {
     text += "  " + std::string(each.name) +
             std::string(18 - std::min<std::size_t>(each.name.size(), 17), ' ') +
             std::string(each.summary) + "\n";
   }
+  text.pop_back();
   return text;
 }
 
 void declare_make(CLI::App& app, MakeOptions& options) {
-  app.add_option("KIND", options.kind, "what trains; see below")->required();
+  app.add_option("KIND", options.kind, "what trains: one of those below")
+      ->option_text(" ")
+      ->required();
   app.add_option("--seed", options.generator.seed, "of its shapes and costs")
       ->capture_default_str();
   app.add_option("--steps", options.generator.steps, "training steps")->capture_default_str();
   app.add_option("--layers", options.generator.layers,
-                 "how deep (or long) it is; without: drawn from the seed");
-  app.add_option("-o,--output", options.path,
-                 "the file; gzipped if it ends in .gz; without: standard output")
+                 "how deep or long it is; without: drawn from the seed");
+  app.add_option("-o,--output", options.path, "gzipped if it ends in .gz; without: standard output")
       ->type_name("FILE");
 }
 

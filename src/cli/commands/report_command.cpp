@@ -61,8 +61,8 @@ int report(ReportOptions options) {
 void declare_report(CLI::App& app, ReportOptions& options) {
   add_trace_argument(app, options.path);
   add_trace_options(app, options.trace);
-  app.add_option("--policy", options.policy,
-                 "what decides; without: what the trace was recorded with");
+  app.add_option("--policy", options.policy, "what decides; without: the trace's own")
+      ->option_text("NAME");
   add_budget_options(app, options.budget);
   add_world_options(app, options.world);
 }
@@ -71,7 +71,7 @@ void declare_report(CLI::App& app, ReportOptions& options) {
 
 void add_report(CLI::App& app, Action& chosen) {
   add_subcommand<ReportOptions>(
-      app, chosen, "report", "All that is known of one run, as JSON: what `coop report` draws.",
+      app, chosen, "report", "One run as JSON: what `coop report` draws.",
       "coop-sim report tests/data/h200/resnet50.log.gz --inplace --ratio .5", declare_report,
       report);
 }

@@ -138,8 +138,7 @@ void declare_run(CLI::App& app, RunOptions& options) {
   add_policy_option(app, options.policy);
   add_budget_options(app, options.budget);
   add_world_options(app, options.world);
-  app.add_option("--map", options.map,
-                 "draw addresses against time: FILE.svg, FILE.html or FILE.png")
+  app.add_option("--map", options.map, "draw addresses against time: .svg, .html or .png")
       ->type_name("FILE");
   app.add_flag("--json", options.is_json, "for programs");
 }
@@ -149,8 +148,8 @@ void declare_run(CLI::App& app, RunOptions& options) {
 void add_run(CLI::App& app, Action& chosen) {
   add_subcommand<RunOptions>(
       app, chosen, "run", "One trace inside one budget: what it costs.",
-      "coop-sim run tests/data/h200/bert_large.log.gz --inplace --policy coop --ratio .5",
-      declare_run, run_trace);
+      "coop-sim run tests/data/h200/spos.log.gz --inplace --policy coop --ratio .5", declare_run,
+      run_trace);
 }
 
 }  // namespace coop::cli

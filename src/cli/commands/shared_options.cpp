@@ -47,18 +47,20 @@ std::string name_of(const std::filesystem::path& path) {
 }  // namespace
 
 void add_trace_argument(CLI::App& app, std::string& path) {
-  app.add_option("TRACE", path, "a trace of ours or a DTR log, plain or gzipped")->required();
+  app.add_option("TRACE", path, "a trace of ours or a DTR log, plain or gzipped")
+      ->option_text(" ")
+      ->required();
 }
 
 void add_trace_options(CLI::App& app, TraceOptions& options) {
   app.add_option("--format", options.format, "of the trace; guessed if not given")
-      ->check(CLI::IsMember({"coop", "dtr"}));
-  app.add_flag(
-      "--inplace", options.is_in_place,
-      "DTR logs: MUTATE changes a tensor where it is (without: makes a copy, as DTR has it)");
-  app.add_option("--max-text", options.most_text,
-                 "the most text that is read from a file, unpacked; without: " +
-                     format_bytes(sim::kMostTextBytes))
+      ->check(CLI::IsMember({"coop", "dtr"}))
+      ->option_text("{coop,dtr}");
+  app.add_flag("--inplace", options.is_in_place,
+               "DTR logs: MUTATE changes tensors in place; without: copies");
+  app.add_option(
+         "--max-text", options.most_text,
+         "the most that is read of a file, unpacked; without: " + format_bytes(sim::kMostTextBytes))
       ->type_name("BYTES");
 }
 
@@ -73,15 +75,17 @@ LoadedTrace load_trace(const std::string& path, const TraceOptions& options) {
 }
 
 void add_world_options(CLI::App& app, WorldOptions& options) {
-  app.add_option("--steps", options.steps,
-                 "training steps, of which the last counts; without: as many as the trace has")
-      ->check(CLI::Range(std::size_t{1}, kMostSteps));
+  app.add_option("--steps", options.steps, "of which the last counts; without: those of the trace")
+      ->check(CLI::Range(std::size_t{1}, kMostSteps))
+      ->option_text("N");
   app.add_flag("--no-fragmentation", options.has_no_fragmentation,
-               "every tensor gets its bytes wherever they are: a world without addresses");
+               "bytes are wherever they are: a world without addresses");
 }
 
 void add_policy_option(CLI::App& app, std::string& policy) {
-  app.add_option("--policy", policy, "what decides; coop-sim policies lists them")->required();
+  app.add_option("--policy", policy, "what decides; coop-sim policies lists them")
+      ->option_text("NAME")
+      ->required();
 }
 
 sim::SimulationOptions simulation_options(const WorldOptions& world, const std::string& policy) {
@@ -93,8 +97,9 @@ sim::SimulationOptions simulation_options(const WorldOptions& world, const std::
 }
 
 void add_budget_options(CLI::App& app, BudgetOptions& options) {
-  app.add_option("--ratio", options.ratio, "budget / peak memory, such as .5");
-  app.add_option("--budget", options.budget, "the budget itself, such as 8GiB");
+  app.add_option("--ratio", options.ratio, "budget / peak memory, such as .5")->option_text("R");
+  app.add_option("--budget", options.budget, "or the budget itself, such as 8GiB")
+      ->option_text("SIZE");
 }
 
 void check(const BudgetOptions& options) {

@@ -83,40 +83,45 @@ int run_sweep(const SweepOptions& options) {
 
 void declare_sweep(CLI::App& app, SweepOptions& options) {
   app.add_option("TRACE", options.paths, "traces of ours or DTR logs, plain or gzipped")
+      ->option_text("...")
       ->required();
   add_trace_options(app, options.trace);
-  app.add_option("--policies", options.policies, "separated by commas")->delimiter(',')->required();
+  app.add_option("--policies", options.policies, "separated by commas")
+      ->delimiter(',')
+      ->option_text("A,B")
+      ->required();
   app.add_option("--ratios", options.ratios, "budget / peak memory, separated by commas")
       ->delimiter(',')
+      ->option_text(".8,.6")
       ->allow_extra_args(false)
       ->required();
   add_world_options(app, options.world);
   app.add_option("--jobs", options.jobs,
-                 "simulations at a time; 1 for search times that nothing else disturbs")
+                 "at a time (" + std::to_string(options.jobs) +
+                     "); 1 for search times that nothing disturbs")
       ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
+      ->option_text("N");
   app.add_option("--reference", options.references,
-                 "CSV with others' figures, to stand beside ours: reference,trace,ratio,time")
+                 "others' figures as CSV: reference,trace,ratio,time")
       ->allow_extra_args(false)
-      ->type_name("FILE");
-  app.add_option("--plot", options.plots,
-                 "draw it: FILE.svg, FILE.html or FILE.png; may be given again")
+      ->option_text("FILE");
+  app.add_option("--plot", options.plots, "draw it: .svg, .html or .png; may be given again")
       ->allow_extra_args(false)
-      ->type_name("FILE");
-  app.add_flag("--summary", options.is_summary,
-               "one table for all traces: means over those that fit with every policy");
-  app.add_flag("--json", options.is_json, "for programs")->excludes("--summary");
+      ->option_text("FILE");
+  app.add_flag("--summary", options.is_summary, "one table: means over traces that fit everywhere")
+      ->option_text(" ");
+  app.add_flag("--json", options.is_json, "for programs; without --summary")
+      ->option_text(" ")
+      ->excludes("--summary");
 }
 
 }  // namespace
 
 void add_sweep(CLI::App& app, Action& chosen) {
   add_subcommand<SweepOptions>(
-      app, chosen, "sweep",
-      "Traces, policies and ratios: tables and a picture of what each costs. Ctrl-C leaves what is "
-      "done.",
-      "coop-sim sweep tests/data/h200/*.log.gz --inplace --policies coop,dtr,dte\n"
-      "      --ratios .8,.6,.5,.4 --reference tests/data/h200/lower_bound.csv --plot sweep.html",
+      app, chosen, "sweep", "Tables of what budgets cost. Ctrl-C leaves what is done.",
+      "coop-sim sweep tests/data/h200/*.log.gz --inplace --policies coop,dtr\n"
+      "      --ratios .8,.6 --reference tests/data/h200/lower_bound.csv --plot it.svg",
       declare_sweep, run_sweep);
 }
 

@@ -10,19 +10,15 @@ namespace coop::sim {
 const std::vector<Generator>& known_generators() {
   static const std::vector<Generator> kGenerators{
       {"chain", "fully connected layers, one after the other", generate_chain},
-      {"residual", "a residual convolutional network: norms, in-place ReLU, shortcuts",
-       generate_residual},
+      {"residual", "a residual convolutional network with in-place ReLU", generate_residual},
       {"transformer", "attention and feed-forward layers with dropout; Adam", generate_transformer},
       {"lstm", "a recurrent network whose state is carried from step to step", generate_lstm},
-      {"tree", "a recursive network over a random binary tree, another in each step",
-       generate_tree},
-      {"random-path", "one of four branches a layer, drawn in each step, as in architecture search",
+      {"tree", "a recursive network over another random tree in each step", generate_tree},
+      {"random-path", "one of four branches a layer, as in architecture search",
        generate_random_path},
       {"variable-length", "a transformer on sequences of another length in each step",
        generate_variable_length},
-      {"evaluation",
-       "a residual network, evaluated on two batches after each step; averaged weights",
-       generate_evaluation},
+      {"evaluation", "a residual network, evaluated after each step", generate_evaluation},
   };
   return kGenerators;
 }

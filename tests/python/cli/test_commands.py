@@ -68,15 +68,25 @@ def test_what_cannot_be_written(tmp_path, words):
     assert re.fullmatch(r"coop: error: .*No space left on device\n", done.stderr)
 
 
-SUBCOMMANDS = ("run", "sweep", "explain", "info", "check", "make", "policies")
+SUBCOMMANDS = ("run", "sweep", "explain", "report", "info", "check", "make", "policies")
 
 
-@pytest.mark.parametrize("command", SUBCOMMANDS)
+@pytest.mark.parametrize("command", ["", *SUBCOMMANDS])
 def test_help_of_the_simulator_fits_a_screen_and_has_an_example(coop_sim, command):
-    help = coop_sim.text(command, "--help")
-    assert len(help.splitlines()) <= 30
-    assert re.search(rf"^  coop-sim {command}( |$)", help, re.MULTILINE)
-    assert f"\n  {command} " in coop_sim.text("--help")
+    help = coop_sim.text(*command.split(), "--help")
+    lines = help.splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+    assert re.search(rf"^  coop-sim {command}", help, re.MULTILINE)
+    assert f"\n  {command}" in coop_sim.text("--help")
+
+
+def test_examples_of_the_simulator_run_one_after_the_other(tmp_path, coop_sim):
+    examples = re.findall(r"^  coop-sim (.*)$", coop_sim.text("--help"), re.MULTILINE)
+    assert len(examples) == 5
+    for words in examples:
+        done = run([*COOP, "sim", *words.split()], tmp_path, COOP_SIM=str(coop_sim.program))
+        assert done.code == 0, done.err
 
 
 def test_the_simulator_is_handed_what_was_said(tmp_path, coop_sim):
