@@ -62,6 +62,9 @@ DTR_START = '{"INSTRUCTION": "ANNOTATE", "ANNOTATION": "START"}\n'
 BROKEN = {
     "empty": (b"", "FILE: the file is empty"),
     "not a trace": (b"hello\n", "FILE:1: not a trace"),
+    "no text": (b"\x89PNG\x00", "FILE:1: not a trace: the first line is '?PNG?'"),
+    "other JSON": (b'{"a": 1}\n', "FILE:1: not a trace"),
+    "other JSON in one line": (b'{"a": 1}', "FILE:1: not a trace"),
     "version": (b"coop-trace 9\n", "FILE:1: "),
     "cut off": (HEADER.encode() + b"source 0 4096\n", "FILE: "),
     "within a line": (HEADER.encode() + b"source 0 40", "FILE:2: the file ends within this line"),

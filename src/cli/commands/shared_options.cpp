@@ -20,9 +20,12 @@ namespace {
 constexpr double kMostRatio = 10;
 constexpr std::size_t kMostSteps = 100'000;
 
-// DTR logs are JSON. Whatever else it is, the reader of our own format says what is wrong with it.
+// DTR logs are JSON, a line for each instruction. Whatever else it is, the reader of our own format
+// says what is wrong with it.
 bool is_dtr_log(std::string_view text, const TraceOptions& options) {
-  return options.format.empty() ? text.starts_with('{') : options.format == "dtr";
+  if (!options.format.empty()) return options.format == "dtr";
+  const std::string_view line = text.substr(0, text.find('\n'));
+  return line.starts_with('{') && line.find("\"INSTRUCTION\"") != std::string_view::npos;
 }
 
 std::string read_text(const std::string& path, const TraceOptions& options) {

@@ -35,9 +35,6 @@ class TraceReader {
 
  private:
   void read_header(std::string_view line) {
-    if (line.substr(0, kHeader.size()) != kHeader) {
-      throw TraceError("not a trace: the first line is " + shown(line) + ", not 'coop-trace 1'");
-    }
     const std::string_view version = line.substr(kHeader.size());
     if (version != "1" && version != "2") {
       throw TraceError("version " + shown(version) +
@@ -229,6 +226,10 @@ class TraceReader {
 }  // namespace
 
 Trace parse_trace(std::string_view text, const std::string& file) {
+  if (!text.empty() && !text.starts_with(kHeader)) {  // nor need it have lines
+    throw TraceError(file + ":1: not a trace: the first line is " +
+                     shown(text.substr(0, text.find('\n'))) + ", not 'coop-trace 1'");
+  }
   TraceReader reader;
   for_each_line(text, file, [&](std::string_view line) { reader.read(line); });
   try {
