@@ -92,7 +92,7 @@ std::string what_would_help(const LastOutOfMemory& facts) {
     text += "  - coop.budget(\"" + enough + "\") or coop run --budget " + enough +
             ", which would serve this request; the next may need more\n";
   } else {
-    text += "  - a larger budget\n";
+    text += "  - a larger budget; coop plan says what each would cost\n";
   }
   text += "  - a smaller batch\n";
   if (report.held_as(Holder::kExported).bytes > 0) {
