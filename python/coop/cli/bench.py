@@ -86,7 +86,8 @@ def _parser() -> Parser:
     add("--ratios", metavar="A,B", type=ratios, default=[0.8, 0.6, 0.5, 0.4],
         help="budgets, as shares of plain's peak (.8,.6,.5,.4)")  # fmt: skip
     add("--policies", metavar="A,B", type=_some_of("policy", POLICIES),
-        default=("coop", "coop-paper", "dtr", "dte"), help="(coop,coop-paper,dtr,dte)")  # fmt: skip
+        default=("coop", "coop-paper", "dtr", "dte"),
+        help="what decides which tensors go (coop,coop-paper,dtr,dte)")  # fmt: skip
     add("--peers", metavar="A,B", type=_some_of("peer", (*PEERS_OF, "none")),
         help="of checkpoint,save_on_cpu,compile,compile_budget")  # fmt: skip
     add("--device", metavar="NAME", choices=("cuda", "cpu"), help="cuda, or cpu: smaller networks")
