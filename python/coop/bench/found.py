@@ -21,6 +21,9 @@ MEANING = (
 )
 
 
+_ORDER = ("coop", "coop-paper", "dtr", "dte")
+
+
 class Found:
     def __init__(self, cells: Iterable[dict]) -> None:
         self.cells = list(cells)
@@ -46,8 +49,10 @@ class Found:
         return sorted({it["ratio"] for it in self.of(network, RATIO)}, reverse=True)
 
     def policies(self, network: str | None = None) -> list[str]:
+        """Ours first, then the published ones, then what else was tried."""
         cells = [it for it in self.cells if it["kind"] == RATIO]
-        return _unique(it["variant"] for it in cells if network in (None, it["network"]))
+        names = _unique(it["variant"] for it in cells if network in (None, it["network"]))
+        return sorted(names, key=lambda it: _ORDER.index(it) if it in _ORDER else len(_ORDER))
 
     def peers(self) -> list[str]:
         names = _unique(it["variant"] for it in self.cells if it["kind"] == PEERS)

@@ -42,7 +42,8 @@ bool for_each_missing(Graph& graph, Frontier& frontier, std::uint64_t walk, cons
 }  // namespace
 
 Missing missing_around(Graph& graph, const Value& value, std::uint64_t walk) noexcept {
-  auto [cost, widest] = Missing{};
+  double cost = 0;
+  Bytes widest = 0;
   Frontier frontier;
   const auto add_inputs = [&](const Value& of) {
     const Call& call = graph.calls()[of.producer];
