@@ -64,8 +64,8 @@ class Device {
   // 0: that would take too long.
   virtual std::uint64_t sum(const void* data, std::size_t bytes, Sample sample) noexcept = 0;
 
-  // Before an operator that multiplies matrices, on the thread and the stream that it runs on: what the device's
-  // library keeps for such is taken now, and not in its middle.
+  // Before an operator of this device that multiplies matrices, on the thread and the stream that it runs on: what
+  // the device's library keeps for such is taken now, and not in its middle.
   virtual void settle_workspace() {}
   [[nodiscard]] virtual std::unique_ptr<OperatorTimes> make_times() = 0;
   // Null where there are no streams.

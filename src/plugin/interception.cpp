@@ -102,7 +102,9 @@ void handle(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit
     return run_with_contents(*facts.raw_reader, op, stack, below);
   }
   if (is_captured(*session)) return run_captured(*session, op, below, *stack);
-  if (facts.has_workspace) session->settle_workspace();
+  if (facts.multiplies_matrices && below.has_backend(c10::BackendComponent::CUDABit)) {
+    session->settle_workspace();
+  }
   if (!is_opaque && run_if_light(*session, op, facts, below, *stack)) return;
   InterceptedCall(*session, op, facts, below, *stack, is_opaque).run();
 }

@@ -160,7 +160,7 @@ std::unique_ptr<OperatorFacts> study(const c10::OperatorHandle& op) {
   facts->is_overwriting = is_one_of(name, kRandomFills);
   facts->is_buffer = name == "empty_strided";
   facts->is_copy = name == "clone" || name == "cat";
-  facts->has_workspace = is_one_of(name, kMultiplyMatrices);
+  facts->multiplies_matrices = is_one_of(name, kMultiplyMatrices);
   facts->may_be_unheard =
       !facts->is_buffer && !changes_storage(name) && facts->raw_reader == nullptr;
   facts->may_be_light = facts->may_be_unheard && !(facts->is_random && facts->is_replayable);

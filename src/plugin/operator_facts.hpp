@@ -38,8 +38,8 @@ struct OperatorFacts {
   bool may_be_unheard = false;  // at ease (ease.hpp)
   bool only_makes = false;      // writes nothing, draws no numbers: it can be begun anew
   bool is_copy = false;         // makes nothing but copies (`clone`, `cat`)
-  bool has_workspace = false;   // multiplies matrices: Device::settle_workspace
-  std::vector<bool> writes;     // by argument
+  bool multiplies_matrices = false;  // Device::settle_workspace
+  std::vector<bool> writes;          // by argument
   std::uint32_t arguments = 0;
   std::uint32_t results = 0;
   const RawReader* raw_reader = nullptr;  // if it is one of those

@@ -19,8 +19,6 @@ MEANING = (
     "-: does not fit; slow: more than 4 times as long; time: took too long or hung; "
     "crash, fail: why is in the JSON; n/a: makes no sense there; empty: not measured"
 )
-
-
 _ORDER = ("coop", "coop-paper", "dtr", "dte")
 
 

@@ -66,7 +66,7 @@ class Bench:
         return {**figures, "overhead": statistics.mean(it["overhead"] for _, it in rounds)}
 
     def peer(self, way: Way) -> dict:
-        run, figures = self._turns(way, _WITHOUT_PLAN)
+        run, figures = self._turns(way, min(_WITHOUT_PLAN, self.steps.warm_up))
         peak = self.peak_of(way, run)
         ratio = peak / self.peak_bytes
         losses = self.judge.compare_as_timed(run)
@@ -87,7 +87,8 @@ class Bench:
     def _turns(self, way: Way, warm_up: int) -> tuple[Run, dict]:
         """Plain before and after: whatever else the machine does meets both alike."""
         run = self.trainer.run(way, warm_up, self.steps.timed)
-        block = self.trainer.run(PLAIN, _WITHOUT_PLAN, min(_PLAIN_TIMED, self.steps.timed))
+        begun = min(_WITHOUT_PLAN, self.steps.warm_up)
+        block = self.trainer.run(PLAIN, begun, min(_PLAIN_TIMED, self.steps.timed))
         self.judge.saw_plain(block)
         before, self._pace = self._pace, self._over_plain(block)
         pace = (before + self._pace) / 2

@@ -297,8 +297,7 @@ void Engine::bring_back_or_gather(std::span<const ValueId> targets, std::vector<
     // Another thread may have put something else in the place of one, meanwhile.
     const bool are_all_there = std::all_of(
         targets.begin(), targets.end(), [&](ValueId id) { return graph_.values().contains(id); });
-    if (!lies_apart || !are_all_there) throw;
-    evicting_.gather_what_is_free();
+    if (!lies_apart || !are_all_there || !evicting_.gather_what_is_free()) throw;
     bring_back(targets, pins);
   }
 }

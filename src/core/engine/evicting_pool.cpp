@@ -225,8 +225,11 @@ void EvictingPool::move_all_left() {
   for (const BlockId id : movable_blocks()) move_left(id);
 }
 
-void EvictingPool::gather_what_is_free() {
-  if (policy_.traits().moves_blocks && !pool_.ignores_addresses()) move_left(movable_blocks());
+bool EvictingPool::gather_what_is_free() {
+  if (!policy_.traits().moves_blocks || pool_.ignores_addresses()) return false;
+  const std::uint64_t moves = stats_.moves;
+  move_left(movable_blocks());
+  return stats_.moves > moves;
 }
 
 std::vector<BlockId> EvictingPool::movable_blocks() const {

@@ -87,8 +87,8 @@ class EvictingPool {
   void evict(BlockId id);
   // Pushes everything that may move to the left end.
   void move_all_left();
-  // The same where the policy moves blocks, for the sake of requests to come.
-  void gather_what_is_free();
+  // The same where the policy moves blocks, for the sake of requests to come. False if nothing has moved.
+  bool gather_what_is_free();
 
   [[nodiscard]] Pool& pool() { return pool_; }
   [[nodiscard]] const EvictionStats& stats() const { return stats_; }

@@ -51,7 +51,8 @@ Missing missing_around(Graph& graph, const Value& value, std::uint64_t walk) noe
     graph.for_each_input(call, [&](const Edge& edge) {
       frontier.add(edge.value);
       const Value& input = graph.values()[edge.value];
-      if (!input.is_source()) width += input.bytes;
+      // What is changed where it is has one place.
+      if (!input.is_source() && !edge.is_mutated) width += input.bytes;
     });
     graph.for_each_output(call, [&](ValueId, const Value& made) { width += made.bytes; });
     widest = std::max(widest, width);

@@ -17,10 +17,11 @@
 #include "plugin/device.hpp"
 #include "plugin/thread_state.hpp"
 
-// As ATen/cuda/CUDAContextLight.h has it, which wants the headers of more libraries than we use.
+// As ATen/cuda/CUDAContextLight.h has it, which wants the headers of more libraries than we use. A newer PyTorch has
+// another one, whose workspace is cuBLAS's own: there this is null.
 struct cublasContext;
 namespace at::cuda {
-TORCH_CUDA_CPP_API cublasContext* getCurrentCUDABlasHandle();
+__attribute__((weak)) cublasContext* getCurrentCUDABlasHandle();
 }
 
 namespace coop::plugin {
@@ -33,7 +34,10 @@ class CudaDevice final : public Device {
   explicit CudaDevice(c10::Device which) : Device(which) {}
 
   [[nodiscard]] Bytes whole_bytes() const override { return memory().second; }
-  void install_allocator() override { install_cuda_allocator(); }
+  void install_allocator() override {
+    install_cuda_allocator();
+    ++budgets_;
+  }
   void remove_allocator() noexcept override { remove_cuda_allocator(); }
   [[nodiscard]] c10::Allocator& plain_allocator() const override { return plain_cuda_allocator(); }
 
@@ -41,7 +45,6 @@ class CudaDevice final : public Device {
   [[nodiscard]] Bytes bytes_before() override {
     const CUDAGuard guard(which().index());
     if (staging_ == nullptr) staging_ = acquire(kStaging);
-    ++budgets_;
     plain_cuda_allocator().emptyCache();
     return bytes_now();
   }
@@ -117,12 +120,13 @@ class CudaDevice final : public Device {
     };
     constinit thread_local Settled settled;
     const Settled now{this, stream(), budgets_.load()};
-    if (settled == now) return;
+    if (settled == now || at::cuda::getCurrentCUDABlasHandle == nullptr) return;
     settled = now;
+    const CUDAGuard guard(which().index());
     const Settling settling;
     try {
       static_cast<void>(at::cuda::getCurrentCUDABlasHandle());
-    } catch (const c10::Error&) {
+    } catch (const c10::OutOfMemoryError&) {
       // There is no room for it. The operator will ask once more, and there may be room then.
     }
   }
@@ -150,7 +154,7 @@ class CudaDevice final : public Device {
 
   // Not a block of the pool's: that is full when things are moved. For ever, like the device.
   std::byte* staging_ = nullptr;
-  std::atomic<std::uint64_t> budgets_ = 0;  // that have begun
+  std::atomic<std::uint64_t> budgets_ = 0;  // that have begun, or gone on
 };
 
 const DeviceKind kCuda(c10::kCUDA, [](c10::Device which) -> std::unique_ptr<Device> {

@@ -34,7 +34,10 @@ OperatorTimes::Start CudaTimes::begin(std::uint64_t kind) {
   Start start{.kind = kind};
   if (kind == 0) return start;
   const std::scoped_lock lock(mutex_);
-  if (kinds_.size() >= kMostKinds && !kinds_.contains(kind)) kinds_.clear();
+  if (kinds_.size() >= kMostKinds && !kinds_.contains(kind)) {
+    kinds_.clear();
+    has_forgotten_ = true;
+  }
   Kind& known = kinds_[kind];
   if (known.runs >= kRuns || pending_.size() >= kMostPending) return start;
   const cudaStream_t stream = c10::cuda::getCurrentCUDAStream(device_).stream();
@@ -76,23 +79,26 @@ double CudaTimes::end(const Start& start) {
     }
   }
   if (!pending_.empty()) look_at_those_that_are_over();
-  return known(start.kind);
+  return ended(start.kind);
 }
 
 double CudaTimes::end_as(std::uint64_t kind, const Start& /*start*/) {
   const std::scoped_lock lock(mutex_);
-  return known(kind);
+  return ended(kind);
 }
 
-double CudaTimes::known(std::uint64_t kind) const {
-  const auto found = kinds_.find(kind);
-  return found == kinds_.end() ? kUnknownNs : found->second.cost();
+// What it costs, as far as is known.
+double CudaTimes::ended(std::uint64_t kind) {
+  if (kind == 0) return kUnknownNs;
+  Kind& known = kinds_[kind];
+  known.has_ended = true;
+  return known.runs == 0 ? kUnknownNs : known.cost();
 }
 
 bool CudaTimes::has_seen(std::uint64_t kind) {
   const std::scoped_lock lock(mutex_);
   const auto found = kinds_.find(kind);
-  return found != kinds_.end() && found->second.least_host_ns.has_value();
+  return has_forgotten_ || (found != kinds_.end() && found->second.has_ended);
 }
 
 void CudaTimes::drop(const Start& start) noexcept {

@@ -47,6 +47,7 @@ class CudaTimes final : public OperatorTimes {
   };
   struct Kind {
     std::uint32_t runs = 0;  // that were measured
+    bool has_ended = false;  // one of them, measured or not
     std::optional<double> least_ns;
     std::optional<double> least_host_ns;
     double guess_ns = 0;
@@ -60,11 +61,12 @@ class CudaTimes final : public OperatorTimes {
   static void hold_gpu(void* measurement);
   void note(const Measurement& measurement);
   void look_at_those_that_are_over();
-  [[nodiscard]] double known(std::uint64_t kind) const;
+  double ended(std::uint64_t kind);
 
   c10::DeviceIndex device_;
   std::mutex mutex_;
   std::unordered_map<std::uint64_t, Kind> kinds_;
+  bool has_forgotten_ = false;            // some of them
   std::deque<Measurement> measurements_;  // whose addresses the GPU's own thread has
   std::vector<int> free_;
   std::vector<int> pending_;

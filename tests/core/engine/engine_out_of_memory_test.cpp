@@ -162,6 +162,8 @@ TEST(EngineOutOfMemory, WhatIsThereOfManyInputsIsMovedTogetherForTheRest) {
   RunningCall call = scene.engine.begin_call(all, {});
   EXPECT_TRUE(scene.engine.is_resident(evicted));
   scene.engine.abort_call(call);
+  scene.engine.evict_all();
+  EXPECT_FALSE(scene.engine.is_resident(evicted)) << "nothing is pinned any more";
   scene.engine.validate();
 }
 

@@ -104,6 +104,10 @@ TEST_F(MissingTest, TheWidestCallOnTheWayBack) {
   EXPECT_EQ(widest(gradient), 101U);
   graph_.values()[logits].block = {};
   EXPECT_EQ(widest(gradient), 102U) << "that has to be made first, from two";
+  const Graph::Input changed{.value = values_[4], .is_mutated = true};
+  const CallId in_place = graph_.add_call(1, 1, 1, {&changed, 1});
+  const ValueId after = graph_.add_output(in_place, 0, graph_.add_storage(1), 1, kThere);
+  EXPECT_EQ(widest(after), 1U) << "in the same place";
 }
 
 }  // namespace
