@@ -53,8 +53,7 @@ function(coop_cuda_part torch_root)
   list(GET runtime 0 library)
   cmake_path(GET header PARENT_PATH directory)
   target_include_directories(coop_torch SYSTEM INTERFACE "${directory}")
-  target_link_libraries(coop_torch INTERFACE "${torch_root}/lib/libc10_cuda.so"
-    "${torch_root}/lib/libtorch_cuda.so" "${library}")
+  target_link_libraries(coop_torch INTERFACE "${torch_root}/lib/libc10_cuda.so" "${library}")
   set(COOP_HAS_CUDA ON PARENT_SCOPE)
 endfunction()
 

@@ -9,6 +9,7 @@
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
+#include <dlfcn.h>
 
 #include "core/base/errors.hpp"
 #include "plugin/cuda/cuda_allocator.hpp"
@@ -17,17 +18,22 @@
 #include "plugin/device.hpp"
 #include "plugin/thread_state.hpp"
 
-// As ATen/cuda/CUDAContextLight.h has it, which wants the headers of more libraries than we use. A newer PyTorch has
-// another one, whose workspace is cuBLAS's own: there this is null.
-struct cublasContext;
-namespace at::cuda {
-__attribute__((weak)) cublasContext* getCurrentCUDABlasHandle();
-}
-
 namespace coop::plugin {
 namespace {
 
 using c10::cuda::CUDAGuard;
+
+// at::cuda::getCurrentCUDABlasHandle(), which takes cuBLAS's workspace for a thread and a stream. Looked up: a newer
+// PyTorch has it with an argument, and leaves the workspace to cuBLAS itself. Null there.
+using BlasHandle = void* (*)();
+BlasHandle blas_handle() {
+  static const auto found = []() -> BlasHandle {
+    void* torch = dlopen("libtorch_cuda.so", RTLD_LAZY | RTLD_NOLOAD);
+    if (torch == nullptr) return nullptr;
+    return reinterpret_cast<BlasHandle>(dlsym(torch, "_ZN2at4cuda24getCurrentCUDABlasHandleEv"));
+  }();
+  return found;
+}
 
 class CudaDevice final : public Device {
  public:
@@ -120,12 +126,12 @@ class CudaDevice final : public Device {
     };
     constinit thread_local Settled settled;
     const Settled now{this, stream(), budgets_.load()};
-    if (settled == now || at::cuda::getCurrentCUDABlasHandle == nullptr) return;
+    if (settled == now || blas_handle() == nullptr) return;
     settled = now;
     const CUDAGuard guard(which().index());
     const Settling settling;
     try {
-      static_cast<void>(at::cuda::getCurrentCUDABlasHandle());
+      static_cast<void>(blas_handle()());
     } catch (const c10::OutOfMemoryError&) {
       // There is no room for it. The operator will ask once more, and there may be room then.
     }
