@@ -29,6 +29,7 @@ class NaiveStep {
   struct Decisions {
     std::set<std::pair<Name, Call>> drops;
     std::map<Call, std::vector<Name>> along;
+    std::map<Call, std::vector<Name>> early;
   };
 
   NaiveStep(const StepRecord& step, Bytes small_limit, Decisions decisions)
@@ -218,6 +219,10 @@ class NaiveStep {
       if (write.reads_old) state.reads.insert(current_.at(write.storage));
     }
     std::set<Version> needed = state.reads;
+    const std::set<Version> early = early_of(call);
+    for (const Version version : early) {
+      if (!decisions_.drops.contains({*versions_[version].name, call})) needed.insert(version);
+    }
     const std::set<Version> fixed = endangered_by(call, ended());
     needed.insert(fixed.begin(), fixed.end());
     bring_back(needed, call);
@@ -264,9 +269,23 @@ class NaiveStep {
     }
     const std::vector<Version> outputs = state.outputs();
     for (const Version version : state.reads) drop_if_planned(version, call);
+    for (const Version version : early) drop_if_planned(version, call);
     for (const Version version : outputs) drop_if_planned(version, call);
     calls_[call] = std::move(state);
     free_orphans();
+  }
+
+  [[nodiscard]] std::set<Version> early_of(Call call) const {
+    std::set<Version> early;
+    if (!decisions_.early.contains(call)) return early;
+    for (const Name& name : decisions_.early.at(call)) early.insert(named(name));
+    return early;
+  }
+  [[nodiscard]] Version named(const Name& name) const {
+    const auto found = std::find_if(versions_.begin(), versions_.end(),
+                                    [&](const auto& version) { return version.name == name; });
+    COOP_CHECK(found != versions_.end());
+    return static_cast<Version>(found - versions_.begin());
   }
 
   void drop_if_planned(Version version, Call call) {
@@ -291,7 +310,7 @@ class NaiveStep {
   void bring_back(const std::set<Version>& needed, Call call) {
     std::set<Call> agenda;
     for (const Version version : needed) plan(version, agenda);
-    plan_along(call, agenda);
+    plan_along(call, needed, agenda);
     while (!agenda.empty()) {
       const Call again = *agenda.begin();
       agenda.erase(agenda.begin());
@@ -299,18 +318,18 @@ class NaiveStep {
     }
   }
 
-  // Nothing comes along that needs more than itself.
-  void plan_along(Call call, std::set<Call>& agenda) {
+  // Nothing comes along that needs more than itself, but for what comes early.
+  void plan_along(Call call, const std::set<Version>& needed, std::set<Call>& agenda) {
     if (!decisions_.along.contains(call)) return;
     COOP_CHECK(!agenda.empty());
     for (const Name& name : decisions_.along.at(call)) {
-      const auto version = std::find_if(versions_.begin(), versions_.end(),
-                                        [&](const auto& other) { return other.name == name; });
-      COOP_CHECK(version != versions_.end() && version->is_current && !version->is_there);
-      COOP_CHECK(version->producer.has_value());
-      COOP_CHECK(!agenda.contains(*version->producer));
-      agenda.insert(*version->producer);
-      for (const Version input : calls_.at(*version->producer).reads) {
+      const Version along = named(name);
+      if (needed.contains(along)) continue;
+      const VersionState& version = versions_[along];
+      COOP_CHECK(version.is_current && !version.is_there && version.producer.has_value());
+      COOP_CHECK(!agenda.contains(*version.producer));
+      agenda.insert(*version.producer);
+      for (const Version input : calls_.at(*version.producer).reads) {
         COOP_CHECK(versions_[input].is_there || agenda.contains(*versions_[input].producer));
       }
     }

@@ -307,7 +307,7 @@ void Engine::bring_back(std::span<const ValueId> targets, std::vector<BlockId>& 
   const bool are_resident = std::all_of(targets.begin(), targets.end(), [&](ValueId id) {
     return graph_.values()[id].is_resident();
   });
-  if (are_resident) {
+  if (are_resident && !has_planned_alone()) {
     for (const ValueId id : targets) pin(graph_.values()[id].block, pins);
     return;
   }

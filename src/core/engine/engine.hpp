@@ -291,6 +291,7 @@ class Engine final : private BlockOwner, private GraphListener {
   void drop_if_planned(ValueId id);
   [[nodiscard]] bool is_as_planned() const { return forecast_ && forecast_->is_as_planned(); }
   [[nodiscard]] std::vector<ValueId> planned_along() const;
+  [[nodiscard]] bool has_planned_alone() const;
   void expect_allocations_by(const Call& call) noexcept;
   std::optional<BlockId> take_planned(const Request& request);
 

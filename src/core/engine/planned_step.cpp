@@ -1,5 +1,6 @@
 // What the forecast is told, and how its plan is followed.
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "core/engine/engine.hpp"
@@ -157,6 +158,12 @@ void Engine::drop_if_planned(ValueId id) {
   const BlockInfo block = pool_.info(value.block);
   if (block.pins > 0 || block.tenure != Tenure::kEvictable) return;
   if (!keeps_some({&value.block, 1})) evicting_.evict(value.block);
+}
+
+// Something is to come back though the operator needs nothing (Note [Coming back early] in the planner). Another thread
+// may be replaying: this one has not waited for that, and does without.
+bool Engine::has_planned_alone() const {
+  return is_as_planned() && replaying_ == std::thread::id() && !planned_along().empty();
 }
 
 // What comes back with what the operator needs.

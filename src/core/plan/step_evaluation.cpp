@@ -70,6 +70,11 @@ bool StepEvaluation::bring_back_inputs(Call call) {
       are_all_there = are_all_there && state_[version].is_there;
     }
   }
+  for (const Version version : facts_.early[call]) {
+    if (!comes_early(version, call)) continue;
+    state_[version].needed_by = call;
+    are_all_there = false;
+  }
   if (are_all_there) return true;
   if (!plan_missing(call)) return false;
   bring_along(call);
@@ -88,6 +93,9 @@ void StepEvaluation::run_call(Call call) {
   const Moment moment = add_moment(call, facts_.workspace[call]);
   for (const Lists<Version>* list : {&facts_.inputs, &facts_.protects}) {
     for (const Version version : (*list)[call]) touch(version, call, moment);
+  }
+  for (const Version version : facts_.early[call]) {
+    if (state_[version].is_there) touch(version, call, moment);
   }
   const auto arrive = [&](Version version) {
     State& state = state_[version];
@@ -115,7 +123,9 @@ void StepEvaluation::run_call(Call call) {
     arrive(made);
   }
   add_workspace(call, call, moment);
-  for (const Version version : facts_.inputs[call]) drop_if_planned(version, call);
+  for (const Lists<Version>* list : {&facts_.inputs, &facts_.early}) {
+    for (const Version version : (*list)[call]) drop_if_planned(version, call);
+  }
   if (call == facts_.calls) return;
   for (const Version made : facts_.outputs(call)) {
     drop_if_planned(made, call);

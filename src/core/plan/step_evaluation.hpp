@@ -17,6 +17,7 @@
 //     the last call that was to run again has read it.
 //   - What else can be made from past versions while they are there for a moment, is current, is missing and
 //     will be needed comes *along*: otherwise these would have to be made once for each (the gates of an LSTM).
+//   - What had better come back early does (early.hpp), unless it is dropped anew at that very call.
 //   - A drop takes effect at the last touch within its call, so before the call's own moment where only
 //     calls that run again read the version.
 //
@@ -124,6 +125,9 @@ class StepEvaluation {
   void run_call(Call call);
 
   [[nodiscard]] bool plan_missing(Call call);
+  [[nodiscard]] bool comes_early(Version version, Call call) const {
+    return !state_[version].is_there && !drops_->has(version, call);
+  }
   void bring_along(Call call);
   void offer_readers(Version past, Call call);
   [[nodiscard]] bool is_wanted_along(Version version, Call producer, Call call) const;

@@ -4,6 +4,7 @@
 #include <span>
 #include <utility>
 
+#include "core/plan/early.hpp"
 #include "core/plan/step_lineage.hpp"
 
 namespace coop {
@@ -313,6 +314,7 @@ class FactsBuilder {
 StepFacts::StepFacts(const StepRecord& step, Bytes small_limit, std::uint32_t most_depth) {
   number_versions(step, *this);
   FactsBuilder(step, small_limit, most_depth, *this).build();
+  early = find_early(*this);
 }
 
 }  // namespace coop

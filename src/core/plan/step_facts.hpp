@@ -83,10 +83,11 @@ struct StepFacts {
   Lists<Version> gone_before;    // released after those have arrived, and before the call
   Lists<Version> inputs;         // what it reads, each once
   Lists<Version> protects;       // what has to be there besides, see Note [Writes to Sources]
-  Lists<Version> makes;          // in new memory
-  Lists<Change> changes;         // where they are, from what they were
-  Lists<Change> overwrites;      // where they are, whatever they were
-  Lists<Version> gone_after;     // not needed after the call, by nobody: the memory goes
+  Lists<Version> early;       // what comes back then if it is missing, see Note [Coming back early]
+  Lists<Version> makes;       // in new memory
+  Lists<Change> changes;      // where they are, from what they were
+  Lists<Change> overwrites;   // where they are, whatever they were
+  Lists<Version> gone_after;  // not needed after the call, by nobody: the memory goes
 
   // --- by version ---
   Lists<Call> readers;  // that can be run again, in order

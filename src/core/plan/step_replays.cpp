@@ -18,6 +18,11 @@ bool StepEvaluation::plan_missing(Call call) {
   for (const Lists<Version>* list : {&facts_.inputs, &facts_.protects}) {
     for (const Version version : (*list)[call]) stack_.push_back(version);
   }
+  for (const Version version : facts_.early[call]) {
+    if (!comes_early(version, call)) continue;
+    stack_.push_back(version);
+    if (detail_ == Detail::kBlocks) along_.push_back({call, version});
+  }
   while (!stack_.empty()) {
     const Version version = stack_.back();
     stack_.pop_back();

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "core/plan/planner.hpp"
+#include "core/plan/step_facts.hpp"
 #include "support/naive_step.hpp"
 #include "support/step_builder.hpp"
 
@@ -21,8 +22,17 @@ NaiveStep::Name name_of(const StepPlan& plan, StepPlan::Version version) {
   return {call, version - plan.first_version[call]};
 }
 
-NaiveStep::Decisions decisions_of(const StepPlan& plan) {
+NaiveStep::Decisions decisions_of(const StepPlan& plan, const StepFacts& facts) {
   NaiveStep::Decisions decisions;
+  for (StepFacts::Call call = 0; call < facts.calls; ++call) {
+    for (const StepFacts::Version version : facts.early[call]) {
+      const auto is_in = [&](const std::vector<StepPlan::Version>& versions) {
+        return std::find(versions.begin(), versions.end(), version) != versions.end();
+      };
+      if (!is_in(plan.comes_along[call]) && !is_in(plan.goes_after[call])) continue;
+      decisions.early[call].push_back(name_of(plan, version));
+    }
+  }
   for (std::size_t call = 0; call < plan.goes_after.size(); ++call) {
     for (const StepPlan::Version version : plan.goes_after[call]) {
       decisions.drops.insert({name_of(plan, version), call});
@@ -82,7 +92,8 @@ void expect_good_plan(Case& one, const StepRecord& step, Bytes small_limit, Tota
   ++totals.plans;
   if (plan->overhead_ns > 0) ++totals.with_absences;
   expect_in_order(*plan);
-  NaiveStep naive(step, small_limit, decisions_of(*plan));
+  const StepFacts facts(step, small_limit, options.most_depth);
+  NaiveStep naive(step, small_limit, decisions_of(*plan, facts));
   naive.use_places(*plan, options.held, options.budget);
   naive.run();
   ASSERT_DOUBLE_EQ(naive.overhead(), plan->overhead_ns);

@@ -105,6 +105,23 @@ TEST(Planner, FindsTheOptimumOfAChain) {
   }
 }
 
+// The state of an LSTM's cell and its tanh: in the backward pass the state is read and released before the tanh is needed.
+TEST(Planner, BringsBackEarlyWhatIsMadeFromSomethingThatGoes) {
+  StepBuilder step;
+  const Storage input = step.there(kGrain);
+  const Storage state = step.call({.reads = {input}, .makes = {4 * kGrain}, .cost = 100});
+  const Storage tanh = step.call({.reads = {state}, .makes = {4 * kGrain}, .cost = 1});
+  const Storage between = step.call({.makes = {4 * kGrain}});
+  step.release(between);
+  step.call({.reads = {state}, .makes = {kGrain}});  // call 3
+  step.release(state);
+  step.call({.reads = {tanh}, .makes = {kGrain}});
+  const std::optional<StepPlan> plan = plan_step(step.record(), {.budget = 12 * kGrain});
+  ASSERT_TRUE(plan.has_value());
+  EXPECT_EQ(plan->overhead_ns, 1);
+  EXPECT_EQ(plan->comes_along[3], std::vector<StepPlan::Version>{plan->version(1, 0)});
+}
+
 TEST(Planner, DropsForNothingWhatNobodyReadsAgain) {
   StepBuilder step;
   const Storage unused = step.call({.makes = {4 * kGrain}, .cost = 100});

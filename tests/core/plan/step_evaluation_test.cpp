@@ -54,6 +54,11 @@ void expect_same(Case& one, const StepRecord& step, Bytes small_limit) {
   for (const ComesAlong& along : evaluation.along()) {
     given.decisions.along[along.call].push_back(name_of(facts, along.version));
   }
+  for (StepFacts::Call call = 0; call < facts.calls; ++call) {
+    for (const StepFacts::Version version : facts.early[call]) {
+      given.decisions.early[call].push_back(name_of(facts, version));
+    }
+  }
   NaiveStep naive(step, small_limit, given.decisions);
   naive.run();
   ASSERT_DOUBLE_EQ(evaluation.overhead(), naive.overhead());

@@ -1,0 +1,37 @@
+#include "core/plan/early.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace coop {
+namespace {
+
+using Call = StepFacts::Call;
+using Version = StepFacts::Version;
+
+constexpr Call kSoon = 32;
+
+}  // namespace
+
+Lists<Version> find_early(const StepFacts& facts) {
+  std::vector<std::pair<Call, Version>> early;
+  for (Version version = 0; version < facts.first_version.back(); ++version) {
+    const Call producer = facts.versions[version].producer;
+    if (producer == StepFacts::kNone) continue;
+    const auto uses = facts.uses[version];
+    for (const Version input : facts.inputs[producer]) {
+      const bool may_be_missing = facts.versions[input].producer != StepFacts::kNone;
+      if (!may_be_missing || facts.uses[input].empty()) continue;
+      const Call last = facts.uses[input].back();
+      const auto next = std::lower_bound(uses.begin(), uses.end(), last);
+      const bool is_needed_soon = next != uses.end() && *next > last && *next - last <= kSoon;
+      if (last > producer && is_needed_soon && !facts.is_current(input, *next)) {
+        early.emplace_back(last, version);
+      }
+    }
+  }
+  return Lists<Version>::sorted(facts.calls + 1, early);
+}
+
+}  // namespace coop
