@@ -50,8 +50,9 @@ _WRITTEN_OUT = "one graph of some thousand operators: its cells are written out"
 _DRAWN = "another graph in every step: its path is drawn anew"
 
 # Batch sizes on a GPU are the paper's authors'. Of the networks that are not theirs: what fills
-# it. Four of theirs keep a GPU of today waiting for the host, with and without coop; they are there
-# once more with a batch that is scaled to such a one.
+# it. Most of theirs keep a GPU of today waiting for the host, with and without coop, and of GPT's
+# memory they leave next to nothing to choose from; they are there once more with a batch that is
+# scaled to such a one.
 NETWORKS = {
     "resnet50": Network(
         "ResNet-50",
@@ -77,6 +78,11 @@ NETWORKS = {
         cuda=Size(f"{_VISION}:inception_v3", 96, 0.07, needs="torchvision"),
         cpu=Size("small_vision:inception", 8, 0.2),
     ),
+    "inception-v3-192": Network(
+        "Inception V3, large batch",
+        tuple(f"Inception{letter}" for letter in "ABCDE"),
+        cuda=Size(f"{_VISION}:inception_v3", 192, 0.18, needs="torchvision"),
+    ),
     "swin-t": Network(
         "Swin-T",
         ("SwinTransformerBlock",),
@@ -84,10 +90,10 @@ NETWORKS = {
         cpu=Size("small_swin:swin", 16, 0.2),
         trace="swin_t",
     ),
-    "swin-t-160": Network(
+    "swin-t-320": Network(
         "Swin-T, large batch",
         ("SwinTransformerBlock",),
-        cuda=Size(f"{_VISION}:swin_t", 160, 0.12, needs="torchvision"),
+        cuda=Size(f"{_VISION}:swin_t", 320, 0.18, needs="torchvision"),
     ),
     "bert-large": Network(
         "BERT Large",
@@ -105,6 +111,12 @@ NETWORKS = {
         is_adam=True,
         trace="gpt_2_7b",
         shown_at=0.6,  # parameters, gradients and Adam's state alone take more than half
+    ),
+    "gpt-2.7b-8": Network(
+        "GPT-3 2.7B, large batch",
+        ("GPT2Block", "DecoderLayer"),
+        cuda=Size(f"{_LANGUAGE}:gpt_2_7b", 8, 0.87, needs="transformers"),
+        is_adam=True,
     ),
     "bilstm": Network(
         "BiLSTM",

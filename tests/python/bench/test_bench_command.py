@@ -82,9 +82,9 @@ def test_the_whole_grid_has_all_networks(capsys, monkeypatch):
 
 
 def test_what_is_for_a_gpu_only_is_named_and_the_rest_goes_on(capsys):
-    main(["bench", "swin-t-160", "spos", "--device", "cpu", "--dry-run"])
+    main(["bench", "swin-t-320", "spos", "--device", "cpu", "--dry-run"])
     said = capsys.readouterr()
-    assert said.err == "coop bench: swin-t-160 is left out: it is for a GPU only\n"
+    assert said.err == "coop bench: swin-t-320 is left out: it is for a GPU only\n"
     assert "spos at 50%" in said.out
 
 
