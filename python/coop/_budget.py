@@ -18,6 +18,7 @@ import torch
 # By the time that a program names coop.OutOfMemory there may be no memory to import it with.
 from coop import _out_of_memory, _plugin  # noqa: F401
 from coop._compiled import compiled_graphs_are_seen
+from coop._ctrl_c import ctrl_c_waits
 from coop._graphs import graphs_are_seen
 from coop._log import log
 from coop._profiler import profiler_is_served
@@ -88,6 +89,17 @@ class budget:  # noqa: N801
             self._scope = ExitStack()
             return self
         _plugin.start()
+        scope = None
+        try:
+            with ctrl_c_waits():
+                scope = self._scope = self._begin()
+            return self
+        except BaseException:
+            if scope is not None:  # Ctrl-C: nobody will leave what has begun
+                self._end()
+            raise
+
+    def _begin(self) -> ExitStack:
         options = (self.stress, self.verify, self.audit, self._small_limit, self.policy)
         pace = (self.max_slowdown or 0.0, self._pace_window)
         with ExitStack() as stack:
@@ -105,8 +117,13 @@ class budget:  # noqa: N801
                 stack.enter_context(graphs_are_seen())
             stack.enter_context(profiler_is_served())
             stack.enter_context(threads_inherit())
-            self._scope = stack.pop_all()
-        return self
+            return stack.pop_all()
+
+    def _end(self) -> None:
+        with ctrl_c_waits():
+            assert self._scope is not None
+            scope, self._scope = self._scope, None
+            scope.close()
 
     def __exit__(
         self,
@@ -114,16 +131,17 @@ class budget:  # noqa: N801
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        assert self._scope is not None
-        scope, self._scope = self._scope, None
         try:
-            scope.close()
+            self._end()
         except torch.OutOfMemoryError as at_the_end:
             # What has ended the scope is what the program is to see.
             if error is None:
                 raise
             if hasattr(error, "add_note"):  # from Python 3.11 on
                 error.add_note(str(at_the_end))
+        finally:
+            if self._scope is not None:  # Ctrl-C, before it was made to wait
+                self._end()
 
     def __call__(self, function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
         if not callable(function) or _runs_later(function):

@@ -12,6 +12,7 @@ import torch
 
 from coop import _plugin
 from coop._budget import budget
+from coop._ctrl_c import ctrl_c_waits
 from coop._log import log
 from coop._names import Names
 from coop._text import as_bytes
@@ -46,6 +47,17 @@ class record:  # noqa: N801
         if self._scope is not None:
             raise RuntimeError("coop: this recording is in progress already")
         _plugin.load()
+        scope = None
+        try:
+            with ctrl_c_waits():
+                scope = self._scope = self._begin()
+            return self
+        except BaseException:
+            if scope is not None:  # Ctrl-C: nobody will leave what has begun
+                self._close()
+            raise
+
+    def _begin(self) -> ExitStack:
         with ExitStack() as stack:
             unfinished = file_beside(self.path)
             stack.callback(unfinished.unlink, missing_ok=True)
@@ -55,8 +67,7 @@ class record:  # noqa: N801
             stack.callback(self._end, unfinished, os.getpid())
             stack.enter_context(Names())
             log.info("%r begins", self)
-            self._scope = stack.pop_all()
-        return self
+            return stack.pop_all()
 
     def step(self) -> None:
         """A training step begins here. What comes before the first is preparation."""
@@ -72,9 +83,17 @@ class record:  # noqa: N801
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        assert self._scope is not None
-        scope, self._scope = self._scope, None
-        scope.close()
+        try:
+            self._close()
+        finally:
+            if self._scope is not None:  # Ctrl-C, before it was made to wait
+                self._close()
+
+    def _close(self) -> None:
+        with ctrl_c_waits():
+            assert self._scope is not None
+            scope, self._scope = self._scope, None
+            scope.close()
 
     def _end(self, unfinished: Path, process: int) -> None:
         if os.getpid() != process:

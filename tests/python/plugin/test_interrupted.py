@@ -1,7 +1,9 @@
 """Ctrl-C and errors of the program's own, at any point: everything goes on as without coop."""
 
 import gc
+import itertools
 import signal
+import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 
@@ -200,6 +202,67 @@ def test_while_an_operator_is_run_again(error):
         assert torch.equal(y + z, torch.arange(1000.0) * 4 + 2)
         del x, y, z, state
         assert _plugin.stats()["held_bytes"] == 0
+
+
+OWN = ("coop/_budget.py", "coop/_recording.py", "coop/_ctrl_c.py")
+
+
+class Pressed:
+    """Ctrl-C, when so many lines of coop's own have begun to run."""
+
+    def __init__(self, number: int) -> None:
+        self.left = number
+
+    def __enter__(self) -> "Pressed":
+        sys.settrace(self.trace)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.settrace(None)
+
+    def trace(self, frame, event, _):
+        if not frame.f_code.co_filename.endswith(OWN):
+            return None
+        if event == "line" and not is_first_line_of_exit(frame):
+            self.left -= 1
+            if self.left == 0:
+                self.at = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+                sys.settrace(None)
+                signal.raise_signal(signal.SIGINT)
+        return self.trace
+
+
+def is_first_line_of_exit(frame):
+    """There Python has not yet come to what could be made to wait."""
+    code = frame.f_code
+    return code.co_name == "__exit__" and frame.f_lineno == next(
+        line for _, _, line in code.co_lines() if line and line > code.co_firstlineno
+    )
+
+
+@pytest.mark.parametrize("is_recorded", [False, True], ids=["budget", "recording"])
+def test_while_a_scope_begins_or_ends(is_recorded, tmp_path):
+    """It begins and ends whole, or not at all; the next one is as if nothing had been."""
+    path = tmp_path / "step.coop"
+
+    def scope():
+        return coop.record(path) if is_recorded else coop.budget("16MiB")
+
+    with scope():
+        pass
+    for number in itertools.count(1):
+        pressed, made = Pressed(number), None
+        try:
+            with pressed, scope():
+                made = torch.arange(100_000.0) * 2
+        except KeyboardInterrupt:
+            pass
+        assert not torch.ops.coop.has_budget(), pressed.at
+        assert made is None or torch.equal(made, torch.arange(100_000.0) * 2)
+        if pressed.left > 0:
+            break
+    assert number > 50
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_nothing_is_held_by_what_ended_a_scope():
