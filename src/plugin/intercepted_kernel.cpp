@@ -72,6 +72,11 @@ void InterceptedCall::make_room(const MemoryReport& no_room) {
   } catch (const OutOfMemory& error) {
     MemoryReport report = error.report();
     report.requested = no_room.requested;
+    // What it reads may be evicted by now, and has left room: what counts is how it was when it asked.
+    if (report.largest_room >= report.requested) {
+      report = no_room;
+      report.smallest_budget = std::max(no_room.smallest_budget, error.report().smallest_budget);
+    }
     throw OutOfMemory(report);
   }
 }

@@ -64,10 +64,13 @@ std::string held_text(const LastOutOfMemory& facts) {
   return text;
 }
 
-// Where all that could be evicted is, and it would not be enough.
+// Where all that could be evicted is, and it would not be enough; or where there is nothing that could be, and
+// what is free is too little, or in pieces: state that goes on growing is told of at the first that fails.
 std::string lasting_text(const LastOutOfMemory& facts) {
   const MemoryReport& report = facts.report;
-  if (report.lasting + report.requested <= report.pool) return "";
+  const bool is_too_much = report.lasting + report.requested > report.pool;
+  const Bytes needed = report.lasting + report.held_as(Holder::kBeingMade).bytes;
+  if (!is_too_much && needed < report.pool - report.free) return "";
   if (report.requested > facts.budget) {
     return "No eviction can help: this request alone is more than the budget of " +
            format_bytes(facts.budget) + ".\n";
@@ -76,10 +79,12 @@ std::string lasting_text(const LastOutOfMemory& facts) {
   std::string text = "No eviction can help: ";
   if (facts.parameters > 0) text += "parameters (" + format_bytes(facts.parameters) + "), ";
   if (facts.gradients > 0) text += "gradients (" + format_bytes(facts.gradients) + "), ";
-  return text + (known > 0 ? "what else" : "what") +
-         " cannot be recomputed, like optimizer state and inputs (" +
-         format_bytes(report.lasting - known) + "), and this request need " +
-         format_bytes(report.lasting + report.requested) + " alone, more than the budget.\n";
+  text += std::string(known > 0 ? "what else" : "what") +
+          " cannot be recomputed, like optimizer state and inputs (" +
+          format_bytes(report.lasting - known) + "), ";
+  if (!is_too_much) return text + "is all there is, and leaves no room for this request.\n";
+  return text + "and this request need " + format_bytes(report.lasting + report.requested) +
+         " alone, more than the budget.\n";
 }
 
 std::string what_would_help(const LastOutOfMemory& facts) {

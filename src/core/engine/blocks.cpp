@@ -315,10 +315,7 @@ LargeBlock Engine::witness(BlockId block, const BlockInfo& info) const {
   LargeBlock found{.holder = Holder::kSource, .bytes = info.bytes, .storage = token_of(id)};
   if (id) {
     const Value& value = graph_.values()[id];
-    // What is being written is a Source for the time being, whatever it was and will be.
-    const bool is_written = info.pins > 0 && value.is_current && value.readers == 0 &&
-                            graph_.storages()[value.storage].written_at != 0;
-    found.is_lasting = value.is_source() && value.is_current && !is_written;
+    found.is_lasting = value.is_source() && value.is_current && !value.is_being_written;
   }
   if (info.pins > 0) {
     found.holder = id ? Holder::kInput : Holder::kBeingMade;

@@ -269,7 +269,12 @@ void Engine::finish(RunningCall& call) noexcept {
     if (value.is_resident()) pool_.touch(value.block, now_);
     graph_.unhold(input.value);
   }
-  for (const RunningCall::Written& write : call.writes) graph_.unhold(write.before);
+  for (const RunningCall::Written& write : call.writes) {
+    if (graph_.values().contains(write.version)) {
+      graph_.values()[write.version].is_being_written = false;
+    }
+    graph_.unhold(write.before);
+  }
   unpin_all(call.pins);
   call.inputs.clear();
   call.writes.clear();

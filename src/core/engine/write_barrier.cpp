@@ -71,6 +71,7 @@ void Engine::begin_write(RunningCall::Written& write, std::uint32_t output,
   const BlockId block = write.fresh ? write.fresh : displace(write.before);
   if (write.fresh) world_.attach(graph_.storages()[write.storage].token, block);
   write.version = graph_.add_source(write.storage, bytes, {});
+  graph_.values()[write.version].is_being_written = !graph_.values()[write.before].is_source();
   place(write.version, block);
   if (write.aside) {
     place(write.before, write.aside);

@@ -67,6 +67,8 @@ struct Value {
   std::uint32_t holds = 0;  // by operators that are running, and by a replay
   bool is_current = false;
   bool is_orphan = false;  // a Source that nobody can read, kept for Calls that do
+  // A Source only until the operator ends that writes it, in place of what can be made again.
+  bool is_being_written = false;
   // Of the running replay: how many planned Calls still read it, the next of them, and whether it is what
   // the replay is for.
   std::uint32_t wanted = 0;

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise, zip_longest
 from pathlib import Path
+from traceback import walk_tb
 
 import coop
 import torch
@@ -153,6 +154,7 @@ class Failure:
     facts: coop.OutOfMemoryFacts | None
     allocations: int  # requests for memory until then
     text: str
+    place: str  # forward, backward or optimizer
 
 
 @dataclass
@@ -191,6 +193,14 @@ class Watch:
         return number
 
 
+def place_of(error: BaseException) -> str:
+    """Of a step, where it failed."""
+    frames = [it.f_code for it, _ in walk_tb(error.__traceback__)]
+    if any("torch/optim/" in it.co_filename for it in frames):
+        return "optimizer"
+    return "backward" if any(it.co_name == "backward" for it in frames) else "forward"
+
+
 def are_same(ours: list[str], plain: list[str]) -> bool:
     """The operators that ran."""
     return all(a in (b, ANY) for a, b in zip_longest(ours, plain))
@@ -204,12 +214,14 @@ def train(
     is_older: bool = True,
     failing: Sequence[int] = (),
     failing_allocations: Sequence[int] = (),
+    ends_at_failure: bool = False,
 ) -> Run:
     """Whenever there is no memory, the gradients are dropped and the batch is halved.
 
     is_older: the model is older than the budget.
     failing: operators that fail before they begin, by number.
     failing_allocations: requests for memory that fail.
+    ends_at_failure: nothing is dropped, and no other batch is tried: all is left as it was then.
     """
     torch.manual_seed(seed)
     batch, losses, batches, ends = 32, [], [], []
@@ -230,7 +242,11 @@ def train(
                 facts = coop.last_oom() if budget else None
                 failed = watch.last(is_between=facts is not None and not facts.op)
                 allocations = torch.ops.foreign.allocations()
-                run.failures.append(Failure(failed, facts, allocations, str(error)))
+                run.failures.append(
+                    Failure(failed, facts, allocations, str(error), place_of(error))
+                )
+                if ends_at_failure:
+                    break
                 training.optimizer.zero_grad(set_to_none=True)
                 batch = max(batch // 2, 1)
             except KeyError as error:
