@@ -10,6 +10,7 @@ from coop import _plugin
 from torch import distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
+STEPS = 5
 VARIANTS = (
     {},
     {"gradient_as_bucket_view": True},
@@ -29,7 +30,7 @@ def train(rank: int, **options) -> dict:
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     torch.manual_seed(rank)
     losses = []
-    for step in range(5):
+    for step in range(STEPS):
         is_alone = step == 2 and not options
         with model.no_sync() if is_alone else nullcontext():
             loss = model(torch.randn(1024, 32)).square().mean()
@@ -38,10 +39,24 @@ def train(rank: int, **options) -> dict:
         if is_alone:
             continue
         optimizer.step()
-        optimizer.zero_grad()
+        if step < STEPS - 1:
+            optimizer.zero_grad()
+    gradients = {f"{name}.grad": p.grad for name, p in model.named_parameters()}
     total = torch.stack(losses)
     distributed.all_reduce(total)
-    return {"losses": torch.stack(losses), "total": total, **model.state_dict()}
+    state = {
+        f"{name}.{index}": it
+        for index, of_one in enumerate(optimizer.state.values())
+        for name, it in of_one.items()
+    }
+    return {
+        "losses": torch.stack(losses),
+        "total": total,
+        "random state": torch.get_rng_state(),
+        **model.state_dict(),
+        **gradients,
+        **state,
+    }
 
 
 def main(rank: int, folder: Path, how: str) -> None:
@@ -59,10 +74,13 @@ def main(rank: int, folder: Path, how: str) -> None:
     evictions = 0
     for options in VARIANTS:
         with budgets[how]():
-            result.append(train(rank, **options))
+            made = train(rank, **options)
             gc.collect()  # DDP is in circles
             if how != "plain":
                 evictions += _plugin.stats()["evictions"]
+        # Copies, outside: what lies in the pool would count in the next budget.
+        result.append({name: it.clone() for name, it in made.items()})
+        del made
     assert how == "plain" or evictions > 0
     torch.save(result, folder / f"{how}-{rank}.pt")
     distributed.destroy_process_group()

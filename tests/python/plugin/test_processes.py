@@ -70,6 +70,7 @@ def test_data_from_workers(how):
     with stress():
         stressed = train_on_loaded(**options)
         torch.ops.coop.validate()
+        assert _plugin.stats()["replays"] > 0
     assert_same(plain, stressed)
 
 

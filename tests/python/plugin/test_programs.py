@@ -123,3 +123,6 @@ def test_budget(name, share, seed):
     nbytes, outcome = smallest_that_fits(name, seed, share)
     assert not differences(plain(name, seed), outcome)
     assert outcome.stats["peak_held_bytes"] <= nbytes
+    if share == min(SHARES):
+        assert outcome.stats["evictions"] > 0
+        assert outcome.stats["replays"] > 0
