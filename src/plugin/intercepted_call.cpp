@@ -146,7 +146,9 @@ void InterceptedCall::add_use(const at::Tensor& tensor, Role role) {
   }
   StorageRecord* record = session_.record_of(*impl);
   if (record == nullptr) {
-    reads_elsewhere_ = reads_elsewhere_ || impl->nbytes() > 0;
+    // While something is compiled for sizes that change, a size is no number.
+    const bool is_empty = !impl->sym_nbytes().is_heap_allocated() && impl->nbytes() == 0;
+    reads_elsewhere_ = reads_elsewhere_ || !is_empty;
     return;
   }
   ++record->users;

@@ -193,6 +193,26 @@ def compiled_part_without_kernels():
     return compiled("aot_eager")
 
 
+@program()
+def compiled_part_of_changing_size():
+    """From the second batch size on, what is compiled is for any: while it is, sizes are symbols."""
+    inner = nn.Sequential(nn.Linear(40, 40), nn.GELU(), nn.LayerNorm(40), nn.Linear(40, 40))
+    model = nn.ModuleList([layers(3, outputs=40), inner, layers(3, inputs=40)])
+    fast = torch.compile(inner, backend="aot_eager")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    sizes = iter([384, 256, 320, 384, 200])
+
+    def step():
+        optimizer.zero_grad()
+        x = model[0](torch.randn(next(sizes), 32))
+        loss = model[2](fast(x) + x).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return Training(step, [model], [optimizer])
+
+
 @program(skip=without_compiler)
 def compiled_part():
     return compiled("inductor")
