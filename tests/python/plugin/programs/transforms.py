@@ -195,7 +195,7 @@ def compiled_part_without_kernels():
 
 @program()
 def compiled_part_of_changing_size():
-    """From the second batch size on, what is compiled is for any: while it is, sizes are symbols."""
+    """From the second batch size on it is compiled for any: sizes are symbols meanwhile."""
     inner = nn.Sequential(nn.Linear(40, 40), nn.GELU(), nn.LayerNorm(40), nn.Linear(40, 40))
     model = nn.ModuleList([layers(3, outputs=40), inner, layers(3, inputs=40)])
     fast = torch.compile(inner, backend="aot_eager")
