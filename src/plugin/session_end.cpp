@@ -50,9 +50,9 @@ void Session::settle() {
   for (const LivingStorage& storage : leaving) bytes += storage.record().bytes;
   const std::string text =
       "coop: " + std::to_string(leaving.size()) + " tensors, " + format_bytes(bytes) +
-      ", outlive the budget's scope, are evicted, and cannot be brought back: neither the pool nor "
-      "ordinary memory has room. They are not lost: drop what is not needed, and use them inside "
-      "the same budget again.";
+      ", outlive the budget's scope, are evicted, and cannot be brought back: they are recomputed "
+      "inside the budget, and what cannot leave it (such as what NumPy looks at) takes too much of "
+      "it. They are not lost: drop what is not needed, and use them inside the same budget again.";
   TORCH_CHECK_WITH(OutOfMemoryError, false, in_words_of_pytorch(options_.device.type(), text));
 }
 
