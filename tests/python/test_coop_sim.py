@@ -1,10 +1,16 @@
 """Every subcommand of coop-sim does what docs/simulator.md says; sweep has a file of its own."""
 
+import json
+import os
+import pty
 import re
+import signal
+import subprocess
+from pathlib import Path
 
 import coop
 import pytest
-from coop_sim_checks import RESNET, check_fields
+from coop_sim_checks import BILSTM, RESNET, check_fields
 
 
 def test_run_reports_every_figure(coop_sim):
@@ -44,6 +50,7 @@ def test_run_out_of_memory_finds_a_budget_that_works(coop_sim):
     check_fields(result)
     assert result["status"] == "out_of_memory"
     assert set(result["failure"]) == {"op", "event", "step", "requested_bytes", "why"}
+    assert result["is_complete"] is True
     smallest = result["smallest_budget_bytes"]
     assert result["budget_bytes"] < smallest < result["peak_bytes"]
     assert coop_sim.json(*run, "--budget", smallest)["status"] == "ok"
@@ -93,6 +100,30 @@ def test_explain(coop_sim):
     text = coop_sim.text(*at)
     assert "smallest budget that was found to work" in text
     assert "held then" in text
+
+
+def test_explain_says_what_it_tries_and_leaves_what_is_known(coop_sim):
+    at = ("explain", BILSTM, "--inplace", "--policy", "coop", "--ratio", ".5", "--steps", "3")
+    reader, writer = pty.openpty()
+    with subprocess.Popen(
+        [coop_sim.program, *at, "--json"],
+        cwd=Path(__file__).parents[2],
+        stdout=subprocess.PIPE,
+        stderr=writer,
+        text=True,
+    ) as process:
+        os.close(writer)
+        said = ""
+        while not re.search(r"[1-9] of 11: bilstm in .* is enough", said):
+            said += os.read(reader, 1000).decode()
+        process.send_signal(signal.SIGINT)
+        printed, _ = process.communicate(timeout=60)
+    os.close(reader)
+    assert process.returncode == 130
+    about = json.loads(printed)
+    check_fields(about)
+    assert about["is_complete"] is False
+    assert 0 < about["smallest_budget_bytes"] <= about["peak_bytes"]
 
 
 def test_explain_what_does_not_fit(coop_sim):

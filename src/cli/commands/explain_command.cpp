@@ -1,5 +1,6 @@
 // coop-sim explain: what a run paid for, and what keeps the budget from being smaller.
 
+#include <cmath>
 #include <optional>
 #include <string>
 #include <vector>
@@ -7,6 +8,7 @@
 #include "cli/commands/eviction_tally.hpp"
 #include "cli/commands/result_fields.hpp"
 #include "cli/commands/shared_options.hpp"
+#include "cli/commands/simulating.hpp"
 #include "cli/commands/subcommand.hpp"
 #include "cli/storage_names.hpp"
 #include "cli/text/format.hpp"
@@ -135,7 +137,11 @@ std::string tightest_text(const Explanation& about, const sim::FailedAt& failure
   std::string text = "The tightest moment: with " + format_bytes(memory.pool) + " (ratio " +
                      format_decimal(about.loaded.ratio_of(memory.pool), 3) + ") it ends " +
                      place_of(failure) + ".";
-  if (memory.largest_room < memory.requested) {
+  if (failure.is_too_slow) {
+    text += " By then what is computed again has taken " +
+            std::to_string(std::lround(sim::kMostRecomputing)) +
+            " times as long as all of the step itself does.";
+  } else if (memory.largest_room < memory.requested) {
     text += " " + format_bytes(memory.requested) + " were asked for, and at most " +
             format_bytes(memory.largest_room) + " could be made free in one piece.";
   } else {
@@ -170,8 +176,7 @@ std::string tightest_text(const Explanation& about, const sim::FailedAt& failure
 std::string summary_text(const Explanation& about) {
   const sim::SimulationResult& result = about.result;
   const std::string run = about.loaded.name + " with " + about.policy + " in " +
-                          format_bytes(result.budget) + " (ratio " +
-                          format_decimal(about.loaded.ratio_of(result.budget), 3) + "): ";
+                          budget_text(about.loaded, result.budget) + ": ";
   std::string text = run;
   if (result.is_ok()) {
     text += "overhead " + format_percent(result.last().overhead());
@@ -187,15 +192,18 @@ std::string summary_text(const Explanation& about) {
   return wrapped(text);
 }
 
+std::string smallest_text(const Explanation& about) {
+  if (!about.smallest) return "No budget that was tried works.";
+  const std::string interrupted = interrupted_text(about.loaded, about.smallest);
+  if (!interrupted.empty()) return interrupted;
+  return "The smallest budget that was found to work: " +
+         budget_text(about.loaded, about.smallest->bytes) + ". " + time_bound_text(*about.smallest);
+}
+
 std::string as_text(const Explanation& about) {
   std::string text = summary_text(about) + "\n" + evicted_text(about.tally) + "\n" +
                      recomputed_text(about.tally) + "\n";
-  if (about.smallest) {
-    text += "The smallest budget that was found to work: " + format_bytes(about.smallest->bytes) +
-            " (ratio " + format_decimal(about.loaded.ratio_of(about.smallest->bytes), 3) + ").\n";
-  } else {
-    text += "No budget that was tried works.\n";
-  }
+  text += wrapped(smallest_text(about));
   if (about.tightest() != nullptr) text += tightest_text(about, *about.tightest());
   return text;
 }
@@ -208,15 +216,15 @@ int explain(const ExplainOptions& options) {
   const StorageNames names(loaded.trace);
   EvictionTally tally(loaded.trace, names);
   simulation.engine.observer = &tally;
-  const sim::SimulationResult result = sim::simulate(loaded.trace, simulation);
+  const sim::SimulationResult result = simulate_in_sight(loaded, simulation);
   const Explanation about{.loaded = loaded,
                           .policy = options.policy,
                           .result = result,
                           .tally = tally,
                           .names = names,
-                          .smallest = sim::find_smallest_budget(loaded.trace, simulation)};
+                          .smallest = find_smallest_budget(loaded, simulation)};
   print(options.is_json ? as_json(about) : as_text(about));
-  return 0;
+  return exit_code_of(about.smallest);
 }
 
 void declare_explain(CLI::App& app, ExplainOptions& options) {

@@ -3,13 +3,13 @@
 #include <string>
 
 #include "cli/commands/shared_options.hpp"
+#include "cli/commands/simulating.hpp"
 #include "cli/commands/subcommand.hpp"
 #include "cli/report/report.hpp"
 #include "cli/report/step_story.hpp"
 #include "cli/text/format.hpp"
 #include "core/base/errors.hpp"
 #include "sim/simulator/simulator.hpp"
-#include "sim/simulator/smallest_budget.hpp"
 
 namespace coop::cli {
 namespace {
@@ -46,14 +46,15 @@ int report(ReportOptions options) {
   simulation.budget = has_budget ? budget_of(options.budget, loaded) : recorded->budget;
   StepStory story(loaded.trace);
   simulation.engine.observer = &story;
-  const sim::SimulationResult result = sim::simulate(loaded.trace, simulation);
+  const sim::SimulationResult result = simulate_in_sight(loaded, simulation);
   story.finish();
   ReportedRun run{.loaded = loaded,
                   .policy = options.policy,
                   .result = result,
                   .story = story,
                   .is_floor_known = loaded.trace.call_count() <= kMostCallsForFloor};
-  if (run.is_floor_known) run.smallest = sim::find_smallest_budget(loaded.trace, simulation);
+  if (run.is_floor_known) run.smallest = find_smallest_budget(loaded, simulation);
+  if (exit_code_of(run.smallest) != 0) return exit_code_of(run.smallest);
   print(report_json(run));
   return 0;
 }

@@ -45,7 +45,9 @@ void write_result_fields(JsonWriter& json, const LoadedTrace& loaded, const std:
 }
 
 void write_smallest_budget(JsonWriter& json, const std::optional<sim::SmallestBudget>& smallest) {
-  json.field("smallest_budget_bytes", smallest ? std::optional(smallest->bytes) : std::nullopt);
+  const bool has_one = smallest && smallest->bytes > 0;
+  json.field("smallest_budget_bytes", has_one ? std::optional(smallest->bytes) : std::nullopt);
+  json.field("is_complete", !smallest || smallest->is_final);
 }
 
 std::string place_of(const sim::FailedAt& failure) {

@@ -16,7 +16,7 @@ namespace coop::cli {
 void write_result_fields(JsonWriter& json, const LoadedTrace& loaded, const std::string& policy,
                          const sim::SimulationResult& result);
 
-// smallest_budget_bytes, null if none was found.
+// smallest_budget_bytes, null if none was found, and whether it was looked for to the end.
 void write_smallest_budget(JsonWriter& json, const std::optional<sim::SmallestBudget>& smallest);
 
 // "in aten.mm, step 2", of a simulation that ran out of memory.

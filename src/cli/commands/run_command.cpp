@@ -6,6 +6,7 @@
 
 #include "cli/commands/result_fields.hpp"
 #include "cli/commands/shared_options.hpp"
+#include "cli/commands/simulating.hpp"
 #include "cli/commands/subcommand.hpp"
 #include "cli/picture/memory_map.hpp"
 #include "cli/picture/picture_file.hpp"
@@ -72,9 +73,8 @@ void add_figures(Table& table, const sim::StepResult& step, Bytes budget) {
 
 std::string smallest_budget_text(const Run& run) {
   if (!run.smallest) return "no budget that was tried fits";
-  return format_bytes(run.smallest->bytes) + " (ratio " +
-         format_decimal(run.loaded.ratio_of(run.smallest->bytes), 3) +
-         ") is the smallest that was found to work";
+  if (!run.smallest->is_final) return "not known";
+  return budget_text(run.loaded, run.smallest->bytes) + " is the smallest that was found to work";
 }
 
 std::string as_text(const Run& run) {
@@ -95,7 +95,10 @@ std::string as_text(const Run& run) {
   }
   table.add_row({"out of memory", place_of(*run.result.failure)});
   table.add_row({"budget to have", smallest_budget_text(run)});
-  return table.text() + "\n" + wrapped(run.result.failure->why);
+  const std::string text = table.text() + "\n" + wrapped(run.result.failure->why);
+  std::string more = interrupted_text(run.loaded, run.smallest);
+  if (more.empty() && run.smallest) more = time_bound_text(*run.smallest);
+  return more.empty() ? text : text + "\n" + wrapped(more);
 }
 
 // Everything that can be wrong with the options, before anything is read or run.
@@ -118,8 +121,8 @@ int run_trace(const RunOptions& options) {
     history = std::make_unique<sim::BlockHistory>(run.loaded.trace);
     simulation.engine.observer = history.get();
   }
-  run.result = sim::simulate(run.loaded.trace, simulation);
-  if (!run.result.is_ok()) run.smallest = sim::find_smallest_budget(run.loaded.trace, simulation);
+  run.result = simulate_in_sight(run.loaded, simulation);
+  if (!run.result.is_ok()) run.smallest = find_smallest_budget(run.loaded, simulation);
   if (history) {
     const Picture map = draw_memory_map(*history, {.trace = run.loaded.trace,
                                                    .name = run.loaded.name,
@@ -129,7 +132,7 @@ int run_trace(const RunOptions& options) {
     write_picture(options.map, map, as_text(run));
   }
   print(options.is_json ? as_json(run) : as_text(run));
-  return 0;
+  return exit_code_of(run.smallest);
 }
 
 void declare_run(CLI::App& app, RunOptions& options) {

@@ -18,8 +18,6 @@
 namespace coop::cli {
 namespace {
 
-constexpr int kInterrupted = 130;  // as shells say it: 128 and the number of the signal
-
 struct SweepOptions {
   std::vector<std::string> paths;
   TraceOptions trace;

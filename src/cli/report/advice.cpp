@@ -98,8 +98,8 @@ class Advice {
     if (tightest == nullptr) return;
     const MemoryReport& memory = tightest->memory;
     const std::string where = run_.result.is_ok() && run_.smallest
-                                  ? "It fits into no less than " +
-                                        format_bytes(run_.smallest->bytes) + ": the floor is set " +
+                                  ? "No less than " + format_bytes(run_.smallest->bytes) +
+                                        " was found to work: the floor is set " +
                                         place_of(*tightest) + "."
                                   : "What is in the way there:";
     // What the running operator needs at once, then what is simply large.

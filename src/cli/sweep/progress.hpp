@@ -1,6 +1,6 @@
 #pragma once
 
-// What a sweep says while it runs, and how it is stopped.
+// What is said while simulations run, and how they are stopped.
 
 #include <atomic>
 #include <chrono>
@@ -9,6 +9,9 @@
 #include <string_view>
 
 namespace coop::cli {
+
+constexpr int kInterrupted =
+    130;  // an exit code, as shells say it: 128 and the number of the signal
 
 // On a terminal one line that is written over; elsewhere, in a log, a line now and then, and none at all
 // if it is over in a few seconds.
@@ -19,6 +22,7 @@ class ProgressLine {
   ProgressLine& operator=(const ProgressLine&) = delete;
   ~ProgressLine();  // takes the line away
 
+  void set_total(std::size_t total) { total_ = total; }
   void show(std::size_t done, std::string_view what);
 
  private:

@@ -72,6 +72,16 @@ Demand measure_demand(const Trace& trace) {
   return demand;
 }
 
+std::vector<double> measure_cost_by_step(const Trace& trace) {
+  std::vector<double> costs{0};
+  for (const TraceEvent& event : trace.events()) {
+    if (event.kind == EventKind::kStep) costs.push_back(0);
+    if (event.kind != EventKind::kCall && event.kind != EventKind::kFinish) continue;
+    costs.back() += trace.call(event.call()).cost_ns;
+  }
+  return costs;
+}
+
 std::vector<Bytes> measure_demand_by_call(const Trace& trace) {
   std::vector<Bytes> by_call(trace.call_count());
   Bytes most = 0;

@@ -18,6 +18,8 @@ struct Demand {
 };
 
 Demand measure_demand(const Trace& trace);
+// What the calls of each step cost together; first those of the preparation before it, if it has steps.
+std::vector<double> measure_cost_by_step(const Trace& trace);
 // For each call: the most that is alive since the one before.
 std::vector<Bytes> measure_demand_by_call(const Trace& trace);
 

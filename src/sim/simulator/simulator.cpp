@@ -1,7 +1,9 @@
 #include "sim/simulator/simulator.hpp"
 
+#include <cmath>
 #include <utility>
 
+#include "sim/simulator/demand.hpp"
 #include "sim/simulator/trace_machine.hpp"
 
 namespace coop::sim {
@@ -42,17 +44,19 @@ class Simulation {
         machine_(trace, options),
         step_began_(machine_.engine()) {
     result_.budget = options.budget;
+    if (options.most_recomputing > 0) costs_ = measure_cost_by_step(trace);
   }
 
   SimulationResult run() {
     try {
       while (run_pass()) machine_.end_pass();
     } catch (const OutOfMemory& error) {
-      result_.failure = {.event = at_,
-                         .step = result_.steps.size(),
-                         .op = failed_op(),
-                         .why = error.what(),
-                         .memory = error.report()};
+      fail(error.what(), error.report());
+    } catch (const TooSlow& error) {
+      fail("recomputing takes more than " + std::to_string(std::lround(options_.most_recomputing)) +
+               " times as long as the step itself",
+           error.memory());
+      result_.failure->is_too_slow = true;
     }
     result_.most_held_bytes = machine_.most_held_bytes();
     return std::move(result_);
@@ -62,13 +66,18 @@ class Simulation {
   // The trace from its beginning to its end; whether it is to be run again.
   bool run_pass() {
     is_in_step_ = false;
+    stretch_ = 0;
+    allow_replays();
     if (!trace_.has_step_marks()) begin_step();
     for (at_ = 0; at_ < trace_.events().size(); ++at_) {
       const TraceEvent& event = trace_.events()[at_];
+      machine_.check_stop();
       if (event.kind == EventKind::kStep) {
         end_step();
         if (result_.steps.size() == steps_wanted_) return false;
         begin_step();
+        ++stretch_;
+        allow_replays();
       } else if (event.kind == EventKind::kFails) {
         may_fail_ = true;
       } else {
@@ -90,6 +99,11 @@ class Simulation {
     is_in_step_ = false;
   }
 
+  void allow_replays() {
+    if (options_.most_recomputing <= 0) return;
+    machine_.allow_replays(options_.most_recomputing * costs_[stretch_]);
+  }
+
   // The program went on where it was out of memory when it was recorded.
   void run_event(const TraceEvent& event, bool may_fail) {
     try {
@@ -99,6 +113,13 @@ class Simulation {
     }
   }
 
+  void fail(std::string why, const MemoryReport& memory) {
+    result_.failure = {.event = at_,
+                       .step = result_.steps.size(),
+                       .op = failed_op(),
+                       .why = std::move(why),
+                       .memory = memory};
+  }
   [[nodiscard]] std::string failed_op() const {
     if (at_ >= trace_.events().size()) return {};
     const TraceEvent& event = trace_.events()[at_];
@@ -111,7 +132,9 @@ class Simulation {
   std::size_t steps_wanted_;
   TraceMachine machine_;
 
-  std::size_t at_ = 0;  // the event that is run
+  std::vector<double> costs_;  // by stretch, if they matter
+  std::size_t stretch_ = 0;    // of the trace: before its first step, or its step of this number
+  std::size_t at_ = 0;         // the event that is run
   bool is_in_step_ = false;
   bool may_fail_ = false;  // the next event
   Figures step_began_;

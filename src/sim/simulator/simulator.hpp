@@ -15,6 +15,7 @@
 // outside that are still alive stay, what its calls made is released, and storages from outside that it
 // released come again where they came.
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -41,6 +42,11 @@ struct SimulationOptions {
   // Every tensor gets its bytes wherever they are: the world of systems that have no addresses. Only for
   // policies that evict one tensor at a time.
   bool ignores_addresses = false;
+  // A step that recomputes for more than this many times its own time ends the run, as one that does not
+  // fit; 0: only what the engine calls out of memory does.
+  double most_recomputing = 0;
+  // The run ends, and is nothing, soon after this is set.
+  const std::atomic<bool>* stop = nullptr;
 };
 
 // Definitions as in the Coop paper.
@@ -70,6 +76,7 @@ struct FailedAt {
   std::string op;         // empty: not a call
   std::string why;
   MemoryReport memory;
+  bool is_too_slow = false;  // it had the memory: SimulationOptions::most_recomputing
 };
 
 struct SimulationResult {
@@ -83,7 +90,13 @@ struct SimulationResult {
   [[nodiscard]] const StepResult& last() const { return steps.back(); }
 };
 
-// Running out of memory is a result. Throws InvalidArgument for an unknown policy, for a budget that is
+// SimulationOptions::stop was set.
+class Stopped : public Error {
+ public:
+  Stopped() : Error("stopped") {}
+};
+
+// Running out of memory is a result. Throws Stopped, and InvalidArgument for an unknown policy, for a budget that is
 // no size for a pool, and for windows without addresses.
 SimulationResult simulate(const Trace& trace, const SimulationOptions& options);
 

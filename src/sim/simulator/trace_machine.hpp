@@ -31,11 +31,15 @@ class TraceMachine {
         storages_(trace.storages().size()),
         blocks_(trace.block_count()) {
     world_.set_engine(engine_);
+    world_.set_stop(options.stop);
   }
 
   [[nodiscard]] const Engine& engine() const { return engine_; }
   void begin_loss_anew() { engine_.begin_loss_anew(); }
   [[nodiscard]] Bytes most_held_bytes() const { return world_.most_held_bytes(); }
+
+  void allow_replays(double ns) { world_.allow_replays(ns); }
+  void check_stop() const { world_.check_stop(); }
 
   void run_event(const TraceEvent& event) {
     switch (event.kind) {

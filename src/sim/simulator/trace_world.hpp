@@ -4,15 +4,28 @@
 // but take and give memory.
 
 #include <algorithm>
+#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "core/engine/engine.hpp"
 #include "core/engine/world.hpp"
+#include "sim/simulator/simulator.hpp"
 #include "sim/trace/trace.hpp"
 
 namespace coop::sim {
+
+// To run Calls again takes too long. No OutOfMemory: to that the engine knows other ways.
+class TooSlow : public Error {
+ public:
+  explicit TooSlow(MemoryReport memory)
+      : Error("recomputing takes too long"), memory_(std::move(memory)) {}
+  [[nodiscard]] const MemoryReport& memory() const { return memory_; }
+
+ private:
+  MemoryReport memory_;
+};
 
 class TraceWorld final : public World {
  public:
@@ -22,6 +35,14 @@ class TraceWorld final : public World {
   // To the engine 0 is nobody's.
   static Token token_of(StorageNumber storage) { return Token{index_of(storage)} + 1; }
   static Token token_of(CallNumber call) { return Token{index_of(call)} + 1; }
+
+  // From now on Calls may run again for this long; whoever wants more gets TooSlow. ...
+  void allow_replays(double ns) { replay_ns_left_ = ns; }
+  // ... Once this is set, Stopped. Null: it never is.
+  void set_stop(const std::atomic<bool>* stop) { stop_ = stop; }
+  void check_stop() const {
+    if (stop_ != nullptr && stop_->load(std::memory_order_relaxed)) throw Stopped();
+  }
 
   // An empty storage has an address too. `cost`: of what it is for.
   BlockId allocate(Bytes bytes, double cost = 0) {
@@ -67,6 +88,9 @@ class TraceWorld final : public World {
   void replay(Token token, std::span<const BlockId> /*inputs*/,
               std::span<BlockId> outputs) override {
     const TraceCall call = trace_.call(CallNumber{static_cast<std::uint32_t>(token - 1)});
+    check_stop();
+    replay_ns_left_ -= call.cost_ns;
+    if (replay_ns_left_ < 0) throw TooSlow(report_of(call));
     const std::size_t written = call.writes.size();
     Unwinding fresh(*this);
     for (std::size_t i = 0; i < written; ++i) {
@@ -125,12 +149,23 @@ class TraceWorld final : public World {
     return allocate(trace_.storage(call.output(number)).bytes, cost);
   }
 
+  [[nodiscard]] MemoryReport report_of(const TraceCall& call) const {
+    MemoryReport report = engine_->report();
+    for (std::uint32_t i = 0; i < call.outputs; ++i) {
+      report.requested += trace_.storage(call.output(i)).bytes;
+    }
+    report.smallest_budget = 0;  // it is not this request that does not fit
+    return report;
+  }
+
   const Trace& trace_;
   Engine* engine_ = nullptr;
   // Of the call that runs; kept for their memory.
   std::vector<BlockId> own_;  // what it takes for itself, in order
   std::vector<BlockId> unwinding_;
   Bytes most_held_bytes_ = 0;
+  double replay_ns_left_ = std::numeric_limits<double>::infinity();
+  const std::atomic<bool>* stop_ = nullptr;
 };
 
 }  // namespace coop::sim

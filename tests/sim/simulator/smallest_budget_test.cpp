@@ -1,5 +1,8 @@
 #include "sim/simulator/smallest_budget.hpp"
 
+#include <algorithm>
+#include <atomic>
+
 #include <gtest/gtest.h>
 
 #include "sim/generators/generators.hpp"
@@ -14,12 +17,59 @@ TEST(SmallestBudget, WorksAndALittleLessDoesNot) {
   for (const char* policy : {"coop", "dtr"}) {
     const auto found = find_smallest_budget(trace, {.policy = policy});
     ASSERT_TRUE(found.has_value()) << policy;
-    EXPECT_TRUE(simulate(trace, {.policy = policy, .budget = found->bytes}).is_ok()) << policy;
-    EXPECT_FALSE(simulate(trace, {.policy = policy, .budget = found->too_small}).is_ok()) << policy;
+    SimulationOptions options{.policy = policy, .most_recomputing = kMostRecomputing};
+    options.budget = found->bytes;
+    EXPECT_TRUE(simulate(trace, options).is_ok()) << policy;
+    options.budget = found->too_small;
+    EXPECT_FALSE(simulate(trace, options).is_ok()) << policy;
     EXPECT_LE(found->bytes - found->too_small, found->resolution);
     EXPECT_LT(found->bytes, measure_demand(trace).peak_bytes) << policy;
     ASSERT_TRUE(found->tightest.has_value());
     EXPECT_EQ(found->tightest->memory.pool, found->too_small / kGrainBytes * kGrainBytes);
+  }
+}
+
+// Close to the floor a step may take hundreds of times as long, and end: bilstm took minutes to be looked at.
+TEST(SmallestBudget, AStepThatRecomputesForTooLongIsGivenUp) {
+  const Trace trace = generate("lstm", {.seed = 3, .steps = 2});
+  SimulationOptions options{.budget = measure_demand(trace).peak_bytes / 2};
+  const SimulationResult whole = simulate(trace, options);
+  ASSERT_TRUE(whole.is_ok());
+  double most = 0;
+  for (const StepResult& step : whole.steps) {
+    most = std::max(most, step.recomputed_ns / step.base_ns);
+  }
+  ASSERT_GT(most, 0);
+
+  options.most_recomputing = most * 1.001;
+  EXPECT_TRUE(simulate(trace, options).is_ok());
+  options.most_recomputing = most * 0.999;
+  const SimulationResult given_up = simulate(trace, options);
+  ASSERT_FALSE(given_up.is_ok());
+  EXPECT_TRUE(given_up.failure->is_too_slow);
+  EXPECT_LT(given_up.steps.size(), whole.steps.size());
+  EXPECT_EQ(given_up.failure->memory.pool, options.budget / kGrainBytes * kGrainBytes);
+}
+
+TEST(SmallestBudget, SaysWhatItTriesAndLeavesWhatIsKnownWhenItIsStopped) {
+  const Trace trace = generate("residual", {.seed = 3, .steps = 2});
+  const auto whole = find_smallest_budget(trace, {});
+  ASSERT_TRUE(whole.has_value());
+  EXPECT_TRUE(whole->is_final);
+  std::size_t trials = 0;
+  find_smallest_budget(trace, {}, [&](const Trial& trial) {
+    EXPECT_EQ(trial.before, trials++);
+    EXPECT_GT(trial.to_come, 0);
+  });
+  for (std::size_t last = 0; last < trials; ++last) {
+    std::atomic<bool> stop = false;
+    const auto known = find_smallest_budget(
+        trace, {.stop = &stop}, [&](const Trial& trial) { stop = trial.before == last; });
+    ASSERT_TRUE(known.has_value());
+    EXPECT_FALSE(known->is_final);
+    EXPECT_EQ(known->bytes == 0, last == 0);
+    EXPECT_LE(known->too_small, whole->too_small);
+    EXPECT_TRUE(last == 0 || known->bytes >= whole->bytes);
   }
 }
 
