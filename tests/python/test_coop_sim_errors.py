@@ -40,6 +40,8 @@ AT = ("--policy", "coop", "--ratio", ".5")
         (["sweep", RESNET, "--policies", "coop", "--ratios", ".5", "--jobs", "0"], "--jobs"),
         (["sweep", RESNET, "--policies", "coop", "--ratios", ".5", "--plot", "x"], "x: pictures"),
         (["make", "perceptron"], "there is no network 'perceptron'; there are: chain"),
+        (["make", "chain", "--seed", "-1"], "--seed -1: a seed is a number from 0"),
+        (["make", "chain", "--seed", "9" * 30], "a seed is a number from 0"),
         (["make", "chain", "--steps", "0"], "runs for 1 to 100000 steps"),
         (["make", "chain", "-o", "/nowhere/x"], "/nowhere/x: No such file or directory"),
     ],

@@ -1,5 +1,6 @@
 """Memory maps, and pictures as PNG."""
 
+import re
 import struct
 import subprocess
 
@@ -88,3 +89,25 @@ def test_names_of_all_kinds_stand_in_pictures(coop_sim, tmp_path):
     at = ("run", trace, "--policy", "coop", "--ratio", "1.5", "--map", path)
     assert coop_sim.json(*at)["trace"] == str(trace)
     assert "odd <&> \N{SNOWMAN}" in texts(check_picture(path))
+
+
+def test_a_long_trace_is_marked_by_steps(coop_sim, tmp_path):
+    trace, path = tmp_path / "long.trace", tmp_path / "map.svg"
+    coop_sim.text("make", "lstm", "--seed", 3, "--steps", 40, "-o", trace)
+    coop_sim.text("run", trace, "--policy", "coop", "--ratio", ".6", "--map", path)
+    said = texts(check_picture(path)).splitlines()
+    marks = [it for it in said if re.fullmatch(r"step \d+|backward|update", it)]
+    steps = [int(it.removeprefix("step ")) for it in marks if it.startswith("step")]
+    assert steps == sorted(set(steps)) and steps[0] == 1 and len(steps) > 5
+    assert len(steps) == len(marks), "remarks only where steps leave room"
+
+
+def test_one_overhead_far_from_the_others_does_not_hide_them(coop_sim, tmp_path):
+    path = tmp_path / "sweep.svg"
+    sweep = ("sweep", RESNET, "--inplace", "--policies", "coop,dte", "--ratios", ".9,.8,.7,.6,.5,.3")
+    results = coop_sim.json(*sweep, "--plot", path)["results"]
+    most = max(it["overhead"] for it in results)
+    assert most > 10, "this is no longer an example"
+    said = texts(check_picture(path)).splitlines()
+    assert f"{100 * most:.0f}" in said, "what has no place is written down"
+    assert "5000" not in said, "the axis is for the others"

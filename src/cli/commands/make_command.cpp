@@ -1,12 +1,16 @@
 // coop-sim make: a synthetic network, written as a trace.
 
 #include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
 #include "cli/commands/subcommand.hpp"
 #include "cli/text/format.hpp"
 #include "core/base/bytes.hpp"
+#include "core/base/errors.hpp"
 #include "sim/generators/generators.hpp"
 #include "sim/simulator/demand.hpp"
 #include "sim/trace/trace_file.hpp"
@@ -17,10 +21,24 @@ namespace {
 struct MakeOptions {
   std::string kind;
   sim::GeneratorOptions generator;
+  std::string seed = "0";
   std::string path;
 };
 
-int make_trace(const MakeOptions& options) {
+// CLI11 takes -1 for the largest number there is.
+std::uint64_t parse_seed(const std::string& text) {
+  std::uint64_t seed = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, seed);
+  if (error != std::errc() || rest != end) {
+    throw InvalidArgument("--seed " + text + ": a seed is a number from 0 to " +
+                          std::to_string(std::numeric_limits<std::uint64_t>::max()));
+  }
+  return seed;
+}
+
+int make_trace(MakeOptions options) {
+  options.generator.seed = parse_seed(options.seed);
   const sim::Trace trace = sim::generate(options.kind, options.generator);
   if (options.path.empty()) {
     print(sim::format_trace(trace));
@@ -49,8 +67,9 @@ void declare_make(CLI::App& app, MakeOptions& options) {
   app.add_option("KIND", options.kind, "what trains: one of those below")
       ->option_text(" ")
       ->required();
-  app.add_option("--seed", options.generator.seed, "of its shapes and costs")
-      ->capture_default_str();
+  app.add_option("--seed", options.seed, "of its shapes and costs")
+      ->capture_default_str()
+      ->type_name("UINT");
   app.add_option("--steps", options.generator.steps, "training steps")->capture_default_str();
   app.add_option("--layers", options.generator.layers,
                  "how deep or long it is; without: drawn from the seed");

@@ -25,7 +25,7 @@ constexpr Box kTraffic{.x = 84, .y = 606, .width = 1096, .height = 100};  // und
 constexpr double kCell = 2;           // of the grid that gathers small blocks
 constexpr double kLeastBox = 3;       // pixels either way; smaller ones are gathered
 constexpr double kTrafficColumn = 4;  // pixels of time summed up in one bar
-constexpr double kLeastMarkGap = 60;  // pixels between labelled marks
+constexpr double kLeastMarkGap = 60;  // pixels for the label of a mark
 
 struct Use {
   std::string_view css_class;
@@ -237,19 +237,30 @@ class MemoryMap {
                   "time (" + time.unit + " of operators, with those that run again)", "middle");
   }
 
+  // Steps before remarks, as many as have room for their labels.
   void draw_marks() {
-    double last = -kLeastMarkGap;
+    struct Stretch {
+      double from;
+      double to;
+    };
+    std::vector<Stretch> taken;
+    const auto draw = [&](double x, const std::string& label) {
+      const double width = std::max(kLeastMarkGap, 10 + 7.6 * static_cast<double>(label.size()));
+      const bool is_near_end = x + width > kMap.x + kMap.width;
+      const Stretch wanted{is_near_end ? x - width : x, is_near_end ? x : x + width};
+      for (const Stretch& each : taken) {
+        if (wanted.from < each.to && each.from < wanted.to) return;
+      }
+      taken.push_back(wanted);
+      svg_.add_line({x, kMap.y - 8}, {x, kMap.y + kMap.height}, "mark");
+      svg_.add_text({is_near_end ? x - 4 : x + 4, kMap.y - 6}, label, is_near_end ? "end" : "");
+    };
     std::size_t step = 0;
     for (const sim::TimeMark& mark : history_.marks()) {
-      if (mark.is_step) ++step;
-      const double x = x_of(mark.ns);
-      if (x - last < kLeastMarkGap) continue;
-      last = x;
-      svg_.add_line({x, kMap.y - 8}, {x, kMap.y + kMap.height}, "mark");
-      const std::string label =
-          mark.is_step ? "step " + std::to_string(step) : run_.trace.name(mark.text);
-      const bool is_near_end = x > kMap.x + kMap.width - kLeastMarkGap;
-      svg_.add_text({is_near_end ? x - 4 : x + 4, kMap.y - 6}, label, is_near_end ? "end" : "");
+      if (mark.is_step) draw(x_of(mark.ns), "step " + std::to_string(++step));
+    }
+    for (const sim::TimeMark& mark : history_.marks()) {
+      if (!mark.is_step) draw(x_of(mark.ns), run_.trace.name(mark.text));
     }
   }
 

@@ -20,10 +20,12 @@ constexpr double kFirstPanel = 72;
 constexpr double kPanelStride = 390;
 constexpr double kInset = 18;  // between the frame and the first and last ratio
 constexpr std::size_t kColours = 7;
+constexpr double kMostTimesMedian = 8;
 
 constexpr std::string_view kChartStyle = R"(
 polyline { fill: none; stroke-width: 2; stroke-linejoin: round; }
 .cross { fill: none; stroke-width: 1.6; }
+.beyond { font-size: 10px; }
 .s0 { stroke: #1f6fb5; } .s1 { stroke: #d1495b; } .s2 { stroke: #2a9d63; } .s3 { stroke: #8f5fbf; }
 .s4 { stroke: #c98a00; } .s5 { stroke: #00889b; } .s6 { stroke: #5f6b7a; }
 .f0 { fill: #1f6fb5; } .f1 { fill: #d1495b; } .f2 { fill: #2a9d63; } .f3 { fill: #8f5fbf; }
@@ -44,12 +46,13 @@ struct Panel {
   const char* unit;
   std::function<double(const sim::StepResult&)> figure;
   bool has_references = false;
+  bool has_outliers = false;  // close to the floor it may be a hundred times what it is elsewhere
 };
 
 const std::array<Panel, 3>& panels() {
   using Step = sim::StepResult;
   static const std::array<Panel, 3> kPanels{
-      {{"overhead", "%", [](const Step& step) { return 100 * step.overhead(); }, true},
+      {{"overhead", "%", [](const Step& step) { return 100 * step.overhead(); }, true, true},
        {"fragmentation", "%", [](const Step& step) { return 100 * step.fragmentation; }},
        {"search time a step", "ms",
         [](const Step& step) { return static_cast<double>(step.search_ns) / 1e6; }}}};
@@ -80,7 +83,7 @@ class Frame {
     return box_.x + kInset + part * (box_.width - 2 * kInset);
   }
   [[nodiscard]] double y_of(double value) const {
-    return box_.y + box_.height * (1 - value / most_);
+    return box_.y + box_.height * (1 - std::min(value / most_, 1.0));
   }
   [[nodiscard]] Point at(double ratio, double value) const { return {x_of(ratio), y_of(value)}; }
 
@@ -170,23 +173,29 @@ class SweepChart {
     }
   }
 
-  // The top of the panel: a little above the largest value.
+  // The top of the panel: a little above the largest value, but for those so far from the others that nothing
+  // else could be told apart: they are written down.
   [[nodiscard]] double most_of(std::size_t trace, const Panel& panel,
                                const std::vector<Reference>& references) const {
-    double most = 0;
+    std::vector<double> values;
     for (std::size_t policy = 0; policy < plan().policies.size(); ++policy) {
       for (const std::size_t ratio : by_ratio_) {
         const sim::SimulationResult* found = result(trace, policy, ratio);
-        if (found != nullptr && found->is_ok()) most = std::max(most, panel.figure(found->last()));
+        if (found != nullptr && found->is_ok()) values.push_back(panel.figure(found->last()));
       }
     }
     for (const Reference& reference : references) {
       for (const double ratio : plan().ratios) {
         const ReferenceFigure* figure = reference.at(ratio);
-        if (figure != nullptr && figure->overhead) most = std::max(most, 100 * *figure->overhead);
+        if (figure != nullptr && figure->overhead) values.push_back(100 * *figure->overhead);
       }
     }
-    return most > 0 ? most * 1.08 : 1;
+    std::erase_if(values, [](double value) { return value <= 0; });
+    if (values.empty()) return 1;
+    std::sort(values.begin(), values.end());
+    const double limit = kMostTimesMedian * values[values.size() / 2];
+    while (panel.has_outliers && values.back() > limit) values.pop_back();
+    return values.back() * 1.08;
   }
 
   void draw_axes(const Frame& frame, const Panel& panel) {
@@ -229,15 +238,29 @@ class SweepChart {
       if (found->is_ok()) {
         const double value = panel.figure(found->last());
         points.push_back(frame.at(ratio, value));
+        if (value > frame.most()) {
+          draw_beyond(row_at(frame, ratio, policy), value, policy);
+          continue;
+        }
         svg_.add_dot(points.back(), 3.5, class_of('f', policy),
                      plan().policies[policy] + " at " + format_ratio(ratio) + ": " +
                          format_decimal(value, 2) + " " + panel.unit);
       } else {
-        draw_cross({frame.x_of(ratio), frame.box().y + 10 + 11 * static_cast<double>(policy)},
-                   policy);
+        draw_cross(row_at(frame, ratio, policy), policy);
       }
     }
     if (points.size() > 1) svg_.add_polyline(points, class_of('s', policy));
+  }
+
+  // For what has no place in the panel: a row for each policy, beneath its top.
+  static Point row_at(const Frame& frame, double ratio, std::size_t policy) {
+    return {frame.x_of(ratio), frame.box().y + 10 + 11 * static_cast<double>(policy)};
+  }
+
+  void draw_beyond(Point at, double value, std::size_t policy) {
+    const std::string x = svg_number(at.x - 4);
+    svg_.add_path("M" + x + " " + svg_number(at.y + 3) + "h8l-4 -7z", class_of('f', policy));
+    svg_.add_text({at.x + 6, at.y + 3}, format_decimal(value, 0), "beyond");
   }
 
   void draw_cross(Point at, std::size_t policy) {
