@@ -20,9 +20,13 @@ class ctrl_c_waits:  # noqa: N801
         if threading.current_thread() is not threading.main_thread():
             return
         before = signal.getsignal(signal.SIGINT)
-        if callable(before):  # else it is ignored, or ends the process
-            self._before = before
+        if not callable(before):  # it is ignored, or ends the process
+            return
+        try:
             signal.signal(signal.SIGINT, self._note)
+        except ValueError:  # an interpreter inside of another program: signals are not ours
+            return
+        self._before = before
 
     def __exit__(
         self,
@@ -32,7 +36,8 @@ class ctrl_c_waits:  # noqa: N801
     ) -> None:
         if self._before is None:
             return
-        signal.signal(signal.SIGINT, self._before)
+        if signal.getsignal(signal.SIGINT) == self._note:  # else somebody inside has put its own
+            signal.signal(signal.SIGINT, self._before)
         if self._came is not None:
             self._before(*self._came)
 

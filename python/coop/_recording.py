@@ -42,18 +42,20 @@ class record:  # noqa: N801
         self.path = Path(os.fspath(path))
         self.decisions = bool(decisions)
         self._scope: ExitStack | None = None
+        self._is_kept = True
 
     def __enter__(self) -> record:
         if self._scope is not None:
             raise RuntimeError("coop: this recording is in progress already")
         _plugin.load()
-        scope = None
+        scope, self._is_kept = None, True
         try:
             with ctrl_c_waits():
                 scope = self._scope = self._begin()
             return self
         except BaseException:
             if scope is not None:  # Ctrl-C: nobody will leave what has begun
+                self._is_kept = False
                 self._close()
             raise
 
@@ -99,6 +101,8 @@ class record:  # noqa: N801
         if os.getpid() != process:
             return  # a fork: the recording is its parent's
         text = torch.ops.coop.end_recording().encode()
+        if not self._is_kept:
+            return  # an earlier one stays
         unfinished.write_bytes(gzip.compress(text) if self.path.suffix == ".gz" else text)
         unfinished.replace(self.path)
         log.info("%r has ended: %s", self, as_bytes(self.path.stat().st_size))

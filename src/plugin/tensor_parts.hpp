@@ -13,8 +13,10 @@ inline c10::StorageImpl* storage_of(const at::Tensor& tensor) {
   return tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
 }
 
-// Every byte of its storage is one of its elements.
+// Every byte of its storage is one of its elements. (Sizes that a compiler has only symbols for are not asked for.)
 inline bool covers_storage(const at::Tensor& tensor) {
+  if (tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) return false;
+  if (storage_of(tensor)->sym_nbytes().is_heap_allocated()) return false;
   return tensor.is_non_overlapping_and_dense() && tensor.storage_offset() == 0 &&
          tensor.nbytes() == storage_of(tensor)->nbytes();
 }

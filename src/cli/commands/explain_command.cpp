@@ -194,7 +194,7 @@ std::string summary_text(const Explanation& about) {
 
 std::string smallest_text(const Explanation& about) {
   if (!about.smallest) return "No budget that was tried works.";
-  const std::string interrupted = interrupted_text(about.loaded, about.smallest);
+  std::string interrupted = interrupted_text(about.loaded, about.smallest);
   if (!interrupted.empty()) return interrupted;
   return "The smallest budget that was found to work: " +
          budget_text(about.loaded, about.smallest->bytes) + ". " + time_bound_text(*about.smallest);

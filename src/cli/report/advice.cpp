@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "cli/commands/result_fields.hpp"
+#include "cli/commands/simulating.hpp"
 #include "cli/report/report.hpp"
 #include "cli/text/format.hpp"
 #include "core/base/bytes.hpp"
@@ -96,6 +97,10 @@ class Advice {
   void on_floor() {
     const sim::FailedAt* tightest = run_.tightest();
     if (tightest == nullptr) return;
+    if (tightest->is_too_slow && run_.smallest) {
+      return say("No less than " + format_bytes(run_.smallest->bytes) + " was found to work. " +
+                 time_bound_text(*run_.smallest));
+    }
     const MemoryReport& memory = tightest->memory;
     const std::string where = run_.result.is_ok() && run_.smallest
                                   ? "No less than " + format_bytes(run_.smallest->bytes) +

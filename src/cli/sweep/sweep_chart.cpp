@@ -223,6 +223,7 @@ class SweepChart {
     std::vector<Point> points;
     for (const ReferenceFigure& figure : figures) {
       if (!figure.overhead || !frame.contains(figure.ratio)) continue;
+      if (100 * *figure.overhead > frame.most()) continue;  // beyond the top
       points.push_back(frame.at(figure.ratio, 100 * *figure.overhead));
     }
     if (points.size() > 1) svg_.add_polyline(points, "reference");

@@ -293,7 +293,11 @@ RunningCall Engine::new_running_call() {
 // others come back. An optimizer's operator reads all that there is. Before it begins, all of it can be moved together.
 void Engine::bring_back_or_gather(std::span<const ValueId> targets, std::vector<BlockId>& pins) {
   try {
-    bring_back(targets, pins);
+    if (has_planned_alone()) {
+      Replay(*this, targets, pins).run();
+    } else {
+      bring_back(targets, pins);
+    }
   } catch (const OutOfMemory& error) {
     unpin_all(pins);
     const MemoryReport& report = error.report();
@@ -312,7 +316,7 @@ void Engine::bring_back(std::span<const ValueId> targets, std::vector<BlockId>& 
   const bool are_resident = std::all_of(targets.begin(), targets.end(), [&](ValueId id) {
     return graph_.values()[id].is_resident();
   });
-  if (are_resident && !has_planned_alone()) {
+  if (are_resident) {
     for (const ValueId id : targets) pin(graph_.values()[id].block, pins);
     return;
   }

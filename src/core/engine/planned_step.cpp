@@ -160,8 +160,9 @@ void Engine::drop_if_planned(ValueId id) {
   if (!keeps_some({&value.block, 1})) evicting_.evict(value.block);
 }
 
-// Something is to come back though the operator needs nothing (Note [Coming back early] in the planner). Another thread
-// may be replaying: this one has not waited for that, and does without.
+// Something is to come back though the operator may need nothing (Note [Coming back early] in the planner). For an operator
+// that begins: elsewhere, what is there must be had without a replay. Another thread may be replaying: this one has not
+// waited for that, and does without.
 bool Engine::has_planned_alone() const {
   return is_as_planned() && replaying_ == std::thread::id() && !planned_along().empty();
 }

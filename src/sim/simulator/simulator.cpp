@@ -1,5 +1,6 @@
 #include "sim/simulator/simulator.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -101,7 +102,10 @@ class Simulation {
 
   void allow_replays() {
     if (options_.most_recomputing <= 0) return;
-    machine_.allow_replays(options_.most_recomputing * costs_[stretch_]);
+    // A stretch without calls may bring back what the one before it has made: a mark at the end of a loop's body.
+    const double cost =
+        costs_[stretch_] > 0 ? costs_[stretch_] : *std::max_element(costs_.begin(), costs_.end());
+    machine_.allow_replays(options_.most_recomputing * cost);
   }
 
   // The program went on where it was out of memory when it was recorded.

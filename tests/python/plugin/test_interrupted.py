@@ -252,6 +252,8 @@ def test_while_a_scope_begins_or_ends(is_recorded, tmp_path):
         pass
     for number in itertools.count(1):
         pressed, made = Pressed(number), None
+        if is_recorded:
+            path.write_text("an earlier one")
         try:
             with pressed, scope():
                 made = torch.arange(100_000.0) * 2
@@ -259,6 +261,8 @@ def test_while_a_scope_begins_or_ends(is_recorded, tmp_path):
             pass
         assert not torch.ops.coop.has_budget(), pressed.at
         assert made is None or torch.equal(made, torch.arange(100_000.0) * 2)
+        if is_recorded and made is None:  # it did not begin
+            assert path.read_text() == "an earlier one", pressed.at
         if pressed.left > 0:
             break
     assert number > 50

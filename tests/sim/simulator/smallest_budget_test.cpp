@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <string>
 
 #include <gtest/gtest.h>
 
 #include "sim/generators/generators.hpp"
 #include "sim/simulator/demand.hpp"
 #include "sim/trace/trace_builder.hpp"
+#include "sim/trace/trace_file.hpp"
 
 namespace coop::sim {
 namespace {
@@ -49,6 +51,19 @@ TEST(SmallestBudget, AStepThatRecomputesForTooLongIsGivenUp) {
   EXPECT_TRUE(given_up.failure->is_too_slow);
   EXPECT_LT(given_up.steps.size(), whole.steps.size());
   EXPECT_EQ(given_up.failure->memory.pool, options.budget / kGrainBytes * kGrainBytes);
+}
+
+// A mark behind the last call: what the trace was run for comes back in a stretch that has no time of its own.
+TEST(SmallestBudget, AMarkAtTheEndMayBringBackWhatIsAlive) {
+  const std::string text =
+      "coop-trace 1\nname 1 op\nsource 0 1048576\nstep\ncall 1 0 100 reads 0 makes 1:1048576\n"
+      "call 1 0 100 reads 0 makes 2:1048576\ncall 1 0 100 reads 0 makes 3:2097152\nrelease 3\n";
+  for (const bool has_mark : {false, true}) {
+    const Trace trace = parse_trace(text + (has_mark ? "step\nend 7\n" : "end 6\n"), "test");
+    const SimulationResult result =
+        simulate(trace, {.budget = 4 * 1048576, .most_recomputing = kMostRecomputing});
+    ASSERT_TRUE(result.is_ok()) << result.failure->why;
+  }
 }
 
 TEST(SmallestBudget, SaysWhatItTriesAndLeavesWhatIsKnownWhenItIsStopped) {
