@@ -7,16 +7,15 @@
 namespace coop {
 namespace {
 
-using Call = StepFacts::Call;
-using Version = StepFacts::Version;
-
-constexpr Call kSoon = 32;
+constexpr StepFacts::Call kSoon = 32;
 // An operator on long lists of tensors is left alone: outputs times inputs would not be linear any more.
 constexpr std::size_t kMostInputs = 64;
 
 }  // namespace
 
-Lists<Version> find_early(const StepFacts& facts) {
+Lists<StepFacts::Version> find_early(const StepFacts& facts) {
+  using Call = StepFacts::Call;
+  using Version = StepFacts::Version;
   std::vector<std::pair<Call, Version>> early;
   for (Version version = 0; version < facts.first_version.back(); ++version) {
     const Call producer = facts.versions[version].producer;
