@@ -241,8 +241,8 @@ void declare_explain(CLI::App& app, ExplainOptions& options) {
 void add_explain(CLI::App& app, Action& chosen) {
   add_subcommand<ExplainOptions>(
       app, chosen, "explain", "What was recomputed most, and what sets the floor.",
-      "coop-sim explain tests/data/h200/resnet50.log.gz --inplace --policy coop --ratio .5",
-      declare_explain, explain);
+      "coop-sim explain tests/data/h200/resnet50.log.gz --policy coop --ratio .5", declare_explain,
+      explain);
 }
 
 }  // namespace coop::cli

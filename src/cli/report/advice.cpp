@@ -97,16 +97,16 @@ class Advice {
   void on_floor() {
     const sim::FailedAt* tightest = run_.tightest();
     if (tightest == nullptr) return;
-    if (tightest->is_too_slow && run_.smallest) {
-      return say("No less than " + format_bytes(run_.smallest->bytes) + " was found to work. " +
-                 time_bound_text(*run_.smallest));
-    }
     const MemoryReport& memory = tightest->memory;
-    const std::string where = run_.result.is_ok() && run_.smallest
-                                  ? "No less than " + format_bytes(run_.smallest->bytes) +
-                                        " was found to work: the floor is set " +
-                                        place_of(*tightest) + "."
-                                  : "What is in the way there:";
+    std::string where = run_.result.is_ok() && run_.smallest
+                            ? "No less than " + format_bytes(run_.smallest->bytes) +
+                                  " was found to work: the floor is set " + place_of(*tightest) +
+                                  "."
+                            : "What is in the way there:";
+    if (tightest->is_too_slow && run_.smallest) {
+      where += ' ';
+      where += time_bound_text(*run_.smallest);
+    }
     // What the running operator needs at once, then what is simply large.
     std::vector<LargeBlock> setters = memory.largest;
     std::stable_partition(setters.begin(), setters.end(), [](const LargeBlock& block) {
