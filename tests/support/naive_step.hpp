@@ -372,7 +372,11 @@ class NaiveStep {
     add(next_place(call, again, occupied(step_.calls[again].workspace)), ranges);
     measure(besides, ranges);
     std::set<Version> touched = state.reads;
-    touched.insert(outputs.begin(), outputs.end());
+    for (const Version output :
+         outputs) {  // what the program has, and is made twice, is not touched
+      const bool is_made_twice = versions_[output].is_current && was_there.contains(output);
+      if (!is_made_twice) touched.insert(output);
+    }
     for (const Version version : touched) {
       const bool is_wanted = std::any_of(left.begin(), left.end(), [&](Call other) {
         return calls_.at(other).reads.contains(version);

@@ -221,7 +221,37 @@ void EvictingPool::copy_to(BlockId id, Bytes offset) {
   stats_.moved_bytes += block.bytes;
 }
 
+// What may not move, a slab that is in use, leaves a hole before it; what lies behind it goes there as far as it
+// fits, the largest first.
 void EvictingPool::move_all_left() {
+  std::vector<BlockId> blocks = movable_blocks();
+  for (const BlockId id : blocks) move_left(id);
+  std::vector<Extent> holes;
+  for (const Chunk* chunk : pool_.order().chunks()) {
+    for (int slot = 0; slot < chunk->count; ++slot) {
+      if (chunk->is_hole(slot)) holes.push_back(chunk->extent(slot));
+    }
+  }
+  if (holes.size() < 2) return;  // behind the last there is nothing
+  std::stable_sort(blocks.begin(), blocks.end(),
+                   [&](BlockId a, BlockId b) { return pool_.info(a).bytes > pool_.info(b).bytes; });
+  for (const BlockId id : blocks) {
+    const BlockInfo block = pool_.info(id);
+    const auto hole = std::find_if(holes.begin(), holes.end(), [&](const Extent& each) {
+      return to_bytes(each.size()) >= block.bytes && to_bytes(each.begin) < block.offset;
+    });
+    if (hole == holes.end()) continue;
+    const auto place = pool_.allocate_at(block.bytes, to_bytes(hole->begin), block.placement);
+    if (!place) continue;
+    try {
+      copy_to(id, pool_.info(*place).offset);
+    } catch (...) {
+      static_cast<void>(pool_.free(*place));
+      throw;
+    }
+    pool_.move_to(id, *place);
+    hole->begin += to_grains(block.bytes);
+  }
   for (const BlockId id : movable_blocks()) move_left(id);
 }
 

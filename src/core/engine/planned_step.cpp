@@ -97,9 +97,9 @@ void Engine::tell_forecast_of_end(const RunningCall& call, const CallResult& res
 // A step begins. What is in the pool now stays there, as far as one can see.
 void Engine::plan_step_ahead() noexcept {
   try {
+    pool_.trim();  // before anything moves: an empty slab would stand in the way of all behind it
     if (!has_moved_for_plan_) evicting_.move_all_left();
     has_moved_for_plan_ = true;
-    pool_.trim();
     std::vector<ByteRange> held;
     for (const Chunk* chunk : pool_.order().chunks()) {
       for (int slot = 0; slot < chunk->count; ++slot) {

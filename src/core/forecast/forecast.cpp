@@ -153,6 +153,10 @@ void Forecast::write_step_down(std::span<const ByteRange> held) {
   expected_at_ = 0;
   step_ = log_.record(log_.call(first).least_at, log_.least_at(), first);
   expected_.clear();
+  bool has_followed_one = false;
+  for (std::uint64_t i = first; i < first + period_; ++i) {
+    has_followed_one = has_followed_one || log_.call(i).place != LoggedCall::kNowhere;
+  }
   log_.clear_places();
   for (std::uint64_t i = first; i < first + period_; ++i) {
     expected_.push_back({.begins = log_.call(i).begin_hash, .ends = log_.call(i).hash});
@@ -167,7 +171,10 @@ void Forecast::write_step_down(std::span<const ByteRange> held) {
   for (const ByteRange& range : held) all += range.end - range.begin;
   if (all > known) step_.storages.push_back({all - known, true, true});
   replans_left_ = kMostReplans;
-  unplanned_ = recomputed_ - (log_.has_call(first - 1) ? log_.call(first - 1).recomputed : 0);
+  // A step that followed a plan, if only here and there, does not show what one costs without.
+  const double paid =
+      recomputed_ - (log_.has_call(first - 1) ? log_.call(first - 1).recomputed : 0);
+  unplanned_ = has_followed_one ? std::max(unplanned_, paid) : paid;
 }
 
 // It is tried again, but ever more seldom.

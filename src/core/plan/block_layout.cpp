@@ -1,6 +1,7 @@
 #include "core/plan/block_layout.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -17,6 +18,11 @@ bool meet(const BlockLife& block, Moment from, Moment until) {
   const auto is = [](bool condition) { return static_cast<unsigned>(condition); };
   const unsigned in_life = is(from <= block.until) & is(block.from <= until);
   return (in_life | is(from < block.early_end)) != 0;
+}
+
+// Moments that it is there.
+Bytes life_of(const BlockLife& block) {
+  return Bytes{block.until} - block.from + 1 + block.early_end;
 }
 
 }  // namespace
@@ -48,28 +54,45 @@ Bytes BlockLayout::end_of_reserve(Bytes reserve) const {
   return end + reserve;
 }
 
+double BlockLayout::key_of(const BlockLife& block, Order by, std::uint32_t stuck_out) {
+  const auto bytes = static_cast<double>(block.bytes);
+  const auto moments = static_cast<double>(life_of(block));
+  switch (by) {
+    case Order::kSize:
+      return bytes;
+    case Order::kSizeTimesLife:
+      return bytes * moments;
+    case Order::kSizeMoreEachTime:
+      return std::ldexp(bytes, static_cast<int>(stuck_out));
+    case Order::kBothMoreEachTime:
+      return std::ldexp(bytes * std::sqrt(moments), static_cast<int>(stuck_out));
+  }
+  return bytes;
+}
+
 Layout BlockLayout::lay_out(std::span<const BlockLife> blocks, Bytes reserve) {
   std::vector<std::uint32_t> order(blocks.size());
   std::iota(order.begin(), order.end(), 0U);
+  keys_.resize(blocks.size());
   const Bytes lowest = end_of_reserve(reserve);
   const std::size_t tries =
       std::clamp(kBlocksInTries / (blocks.size() + 1), kLeastTries, kMostTries);
   Layout best{.height = std::numeric_limits<Bytes>::max()};
   Layout layout;
-  for (const Order by : {Order::kSize, Order::kSizeTimesLife}) {
+  for (const Order by : kOrders) {
     std::vector<std::uint32_t> stuck_out(blocks.size());  // times
-    const auto life = [&](std::uint32_t i) {
-      return Bytes{blocks[i].until} - blocks[i].from + 1 + blocks[i].early_end;
-    };
-    const auto key = [&](std::uint32_t i) {
-      return blocks[i].bytes * (by == Order::kSize ? 1 : life(i));
-    };
+    const bool is_first_at_once = by == Order::kSize || by == Order::kSizeTimesLife;
     const auto goes_first = [&](std::uint32_t a, std::uint32_t b) {
-      if (stuck_out[a] != stuck_out[b]) return stuck_out[a] > stuck_out[b];
-      if (key(a) != key(b)) return key(a) > key(b);
-      return life(a) != life(b) ? life(a) > life(b) : a < b;
+      if (is_first_at_once && stuck_out[a] != stuck_out[b]) return stuck_out[a] > stuck_out[b];
+      if (keys_[a] != keys_[b]) return keys_[a] > keys_[b];
+      const Bytes left = life_of(blocks[a]);
+      const Bytes right = life_of(blocks[b]);
+      return left != right ? left > right : a < b;
     };
     for (std::size_t i = 0; i < tries; ++i) {
+      for (std::uint32_t block = 0; block < blocks.size(); ++block) {
+        keys_[block] = key_of(blocks[block], by, stuck_out[block]);
+      }
       std::sort(order.begin(), order.end(), goes_first);
       place_all(blocks, order, lowest, layout);
       if (layout.height < best.height) best = layout;

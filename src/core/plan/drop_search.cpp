@@ -12,8 +12,6 @@ using Detail = StepEvaluation::Detail;
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 constexpr int kMostRounds = 300;
-// Plans that are any good take 20 to 50 of them, some of the tightest several hundred.
-constexpr std::size_t kMostEvaluations = 1000;
 // The worst moment has not got better in this many batches after the first few: it will not.
 constexpr int kFirstRounds = 20;
 constexpr int kMostStuck = 40;
@@ -39,7 +37,10 @@ DropSearch::DropSearch(const StepFacts& facts, Bytes budget)
       budget_(budget),
       evaluation_(facts),
       drops_(facts.versions.size()),
+      superfluous_(facts, budget),
       price_limit_(kInfinite),
+      most_overhead_(kInfinite),
+      is_barred_(facts.versions.size()),
       taken_in_(facts.versions.size()) {}
 
 bool DropSearch::fit() {
@@ -49,7 +50,8 @@ bool DropSearch::fit() {
   batch_.clear();
   evaluation_.price_limit = price_limit_;
   for (int round = 0; round < kMostRounds; ++round) {
-    if (evaluations_ >= kMostEvaluations || !evaluate(Detail::kGaps)) return false;
+    if (evaluations_ >= most_evaluations_ || !evaluate(Detail::kGaps)) return false;
+    if (evaluation_.overhead() >= most_overhead_) return false;
     if (evaluation_.most() <= budget_) {
       remember_price();
       return true;
@@ -108,7 +110,7 @@ void DropSearch::find_candidates() {
   const std::vector<Gap>& gaps = evaluation_.gaps();
   for (std::uint32_t i = 0; i < gaps.size(); ++i) {
     const Gap& gap = gaps[i];
-    if (gap.is_dropped) continue;
+    if (gap.is_dropped || is_barred_[gap.version]) continue;
     const Bytes bytes = facts_.versions[gap.version].bytes;
     const double takes = excess_.taken_by(gap, bytes);
     if (takes <= 0) continue;

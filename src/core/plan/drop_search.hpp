@@ -18,6 +18,13 @@
 //   - Prices. Costs of gaps are the dear part of an evaluation. Those of gaps that would cost many times what
 //     has been paid per byte so far are not looked into, until nothing cheaper is left.
 //
+// Note [Second thoughts]
+//
+// Greedy choices regret nothing. So once the step fits, what is superfluous is taken back (Note [Superfluous drops]);
+// and then each of the few dearest replays, by the bytes that are away for it and for how long, is done without: what
+// comes back in it is barred, and the search goes on from the rest. That is given up as soon as it costs what the
+// best did. Most of what there is to gain is among the very first.
+//
 // The number of evaluations is bounded, whatever the step; each takes time linear in the step.
 
 #include <cstddef>
@@ -25,10 +32,12 @@
 #include <vector>
 
 #include "core/base/bytes.hpp"
+#include "core/base/split_mix.hpp"
 #include "core/plan/drops.hpp"
 #include "core/plan/excess.hpp"
 #include "core/plan/step_evaluation.hpp"
 #include "core/plan/step_facts.hpp"
+#include "core/plan/superfluous_drops.hpp"
 
 namespace coop {
 
@@ -38,6 +47,8 @@ class DropSearch {
 
   // Adds drops until the step fits, beside what evaluation().besides says. False: it cannot be done, or not so.
   [[nodiscard]] bool fit();
+  // After that: what fits, too, and costs less, if something does.
+  void improve();
 
   [[nodiscard]] const Drops& drops() const { return drops_; }
   [[nodiscard]] StepEvaluation& evaluation() { return evaluation_; }
@@ -68,6 +79,17 @@ class DropSearch {
   void find_candidates();
   [[nodiscard]] bool must_look_further();
   void remember_price();
+
+  struct Replay {      // what comes back for one call
+    double price = 0;  // nanoseconds per byte and moment
+    std::vector<StepFacts::Version> versions;
+  };
+  [[nodiscard]] std::vector<Replay> dearest_replays() const;
+  [[nodiscard]] bool find_other_than(const Replay& replay);
+  [[nodiscard]] bool find_other_than_some(SplitMix& random);
+  void take_back_all_superfluous();
+  [[nodiscard]] bool take_back_superfluous();
+
   void find_groups();
   void add_group(std::size_t begin, std::size_t end);
   void sort_best(std::size_t begin, std::size_t end);
@@ -82,7 +104,11 @@ class DropSearch {
   StepEvaluation evaluation_;
   Drops drops_;
   Excess excess_;
+  SuperfluousDrops superfluous_;
+  // Plans that are any good take 20 to 50 of them, some of the tightest several hundred.
+  static constexpr std::size_t kMostEvaluations = 1000;
   std::size_t evaluations_ = 0;
+  std::size_t most_evaluations_ = kMostEvaluations;
 
   std::vector<Candidate> candidates_;
   std::vector<Child> children_;
@@ -97,6 +123,9 @@ class DropSearch {
 
   double paid_ = 0;  // the most, in nanoseconds per byte
   double price_limit_;
+  double most_overhead_;         // beyond which it is given up
+  std::vector<bool> is_barred_;  // by version: not to be dropped
+  bool has_had_second_thoughts_ = false;
   std::size_t trials_ = 0;               // times that the best were tried one by one
   std::vector<std::uint32_t> taken_in_;  // by version: the last batch that it was in
   std::uint32_t batches_ = 0;

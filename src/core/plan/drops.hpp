@@ -31,6 +31,8 @@ class Drops {
     std::vector<StepFacts::Call>& calls = after_[drop.version];
     calls.erase(std::lower_bound(calls.begin(), calls.end(), drop.after));
   }
+  [[nodiscard]] bool has_some(StepFacts::Version version) const { return !after_[version].empty(); }
+  void remove_all(StepFacts::Version version) { after_[version].clear(); }
 
  private:
   std::vector<std::vector<StepFacts::Call>> after_;  // by version, in order

@@ -18,6 +18,9 @@
 //
 // Drops are chosen without addresses, for a budget; then the blocks are laid out. If they do not fit, less
 // memory is left to the drops at the calls where blocks stuck out, drops are added, and all is laid out anew.
+//
+// Drops that have been improved leave nothing over, and then addresses may cost more than the improvement brought. Where
+// they cost much, the drops as they were found are laid out as well, and the cheaper plan is taken.
 
 namespace coop {
 namespace {
@@ -33,12 +36,16 @@ constexpr Bytes kMargin = 5000;
 constexpr Bytes kMostAtOnce = 100;
 constexpr Bytes kLeastAtOnce = 200;
 constexpr Bytes kSomeMore = 1000;
+constexpr double kDearAddresses = 1.02;
 
 class Planner {
  public:
-  Planner(const StepRecord& step, const PlanOptions& options)
+  enum class Drops : std::uint8_t { kImproved, kAsFound };
+
+  Planner(const StepRecord& step, const PlanOptions& options, Drops drops)
       : step_(step),
         options_(options),
+        drops_(drops),
         budget_(options.budget / kBlockAlignment * kBlockAlignment),
         facts_(step, options.small_limit, options.most_depth),
         search_(facts_, budget_),
@@ -51,7 +58,10 @@ class Planner {
     sort_blocks();
     count_what_is_not_planned();
     for (int round = 0; round < kMostPlans; ++round) {
-      if (!search_.fit() || !evaluation_.run(search_.drops(), Detail::kBlocks)) break;
+      if (!search_.fit()) break;
+      if (drops_ == Drops::kImproved) search_.improve();
+      if (!evaluation_.run(search_.drops(), Detail::kBlocks)) break;
+      if (round == 0) overhead_without_addresses_ = evaluation_.overhead();
       sort_blocks();
       if (placed_.size() > BlockLayout::kMostBlocks) break;
       const Layout layout = layout_.lay_out(placed_, room_for_small());
@@ -60,6 +70,8 @@ class Planner {
     }
     return std::nullopt;
   }
+
+  [[nodiscard]] double overhead_without_addresses() const { return overhead_without_addresses_; }
 
  private:
   // --- blocks ---
@@ -246,7 +258,9 @@ class Planner {
 
   const StepRecord& step_;
   const PlanOptions& options_;
+  Drops drops_;
   Bytes budget_;
+  double overhead_without_addresses_ = 0;
   StepFacts facts_;
   DropSearch search_;
   StepEvaluation& evaluation_;  // of the search
@@ -260,7 +274,13 @@ class Planner {
 }  // namespace
 
 std::optional<StepPlan> plan_step(const StepRecord& step, const PlanOptions& options) {
-  return Planner(step, options).plan();
+  Planner planner(step, options, Planner::Drops::kImproved);
+  std::optional<StepPlan> plan = planner.plan();
+  const double least = planner.overhead_without_addresses();
+  const bool has_drops = least > 0;  // else there is nothing to improve, or no way to fit
+  if (!has_drops || (plan && plan->overhead_ns <= kDearAddresses * least)) return plan;
+  std::optional<StepPlan> other = Planner(step, options, Planner::Drops::kAsFound).plan();
+  return other && (!plan || other->overhead_ns < plan->overhead_ns) ? other : plan;
 }
 
 }  // namespace coop

@@ -8,7 +8,7 @@ namespace {
 // Runs again for each call of the program, on average: more is not a plan.
 constexpr std::size_t kMostRunsAgain = 16;
 // Versions that the estimate of a gap's cost looks at.
-constexpr int kMostSteps = 200;
+constexpr int kMostSteps = 1000;
 
 }  // namespace
 
@@ -174,8 +174,10 @@ void StepEvaluation::come_back(Version version, Call call, Moment moment) {
 }
 
 void StepEvaluation::drop_if_planned(Version version, Call call) {
-  if (!state_[version].is_there || !drops_->has(version, call)) return;
-  if (facts_.is_droppable(version, call)) leave(version);
+  const State& state = state_[version];
+  if (!state.is_there || !drops_->has(version, call)) return;
+  // What is there and is made a second time, beside something that is needed, is not touched.
+  if (state.touched_in == call && facts_.is_droppable(version, call)) leave(version);
 }
 
 // Nobody needs its contents any more; from moment `end` on the memory is gone or somebody else's.

@@ -97,6 +97,10 @@ class StepEvaluation {
   [[nodiscard]] const std::vector<Bytes>& memory() const { return memory_; }          // by moment
   [[nodiscard]] const std::vector<StepFacts::Call>& calls() const { return calls_; }  // by moment
   [[nodiscard]] const std::vector<Gap>& gaps() const { return gaps_; }
+  // What all that ran again for a call cost.
+  [[nodiscard]] double ran_again_for(StepFacts::Call call) const {
+    return state_of_call_[call].cost;
+  }
   [[nodiscard]] const std::vector<PlannedBlock>& blocks() const { return blocks_; }
   [[nodiscard]] const std::vector<ComesAlong>& along() const { return along_; }
 
@@ -117,6 +121,7 @@ class StepEvaluation {
         StepFacts::kNone;             // the last call of the program that it is to run again for
     Call ran_for = StepFacts::kNone;  // the last that it did
     std::uint32_t seen_by_walk = 0;
+    double cost = 0;  // of what ran again for it
   };
 
   void begin();

@@ -27,7 +27,7 @@ class StepPlan {
 
   // A version's memory goes when it was last touched in call `from`, and it comes back for call `until`, or by then
   // nobody needs it. Touched: the call reads or makes it; or only calls that run again for the call do, and then
-  // it goes when the last of these is over.
+  // it goes when the last of these is over. What is there and is made once more is not touched by that.
   struct Absence {
     std::uint32_t from = 0;
     std::uint32_t until = 0;

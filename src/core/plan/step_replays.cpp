@@ -84,6 +84,7 @@ bool StepEvaluation::is_wanted_along(Version version, Call producer, Call call) 
 void StepEvaluation::run_again(Call again, Call call) {
   state_of_call_[again].ran_for = call;
   overhead_ += facts_.cost[again];
+  state_of_call_[call].cost += facts_.cost[again];
   for (const Version made : facts_.makes[again]) held_ += facts_.versions[made].bytes;
   for (const StepFacts::Change& change : facts_.overwrites[again]) {
     held_ += facts_.versions[change.after].bytes;

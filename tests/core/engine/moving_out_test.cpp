@@ -75,6 +75,21 @@ TEST(MovingOut, WhereThereIsNoRoomElsewhereNothingIsLost) {
   layout.pool().validate();
 }
 
+// Before the first planned step everything is pushed to the left, and over what may not move.
+TEST(MovingAllLeft, WhatMayNotMoveLeavesNoHoleThatOthersFill) {
+  Layout layout({hole(4), pinned(1), movable(1), hole(2), movable(3), movable(5), hole(3)});
+  const auto policy = make_policy("coop");
+  RecordingOwner owner;
+  EvictingPool evicting(layout.pool(), *policy, owner, stopped_clock);
+  evicting.move_all_left();
+  EXPECT_EQ(layout.pool().info(layout.block(4)).offset, 0U);  // the largest that fits, then others
+  EXPECT_EQ(layout.pool().info(layout.block(2)).offset, to_bytes(3));
+  EXPECT_EQ(layout.pool().info(layout.block(1)).offset, to_bytes(4));
+  EXPECT_EQ(layout.pool().info(layout.block(5)).offset, to_bytes(5));
+  EXPECT_EQ(layout.pool().block_count(), 4U);
+  layout.pool().validate();
+}
+
 TEST(MovingOut, SeveralIfOneIsNotEnough) {
   Layout layout({movable(2), movable(2), evictable(2, 10), pinned(1), hole(2), pinned(1), hole(2)});
   const auto policy = make_policy("coop");
