@@ -15,8 +15,7 @@ double CostTable::observe(std::uint64_t kind, double measured) {
     *place = time;
     ++known.runs;
   }
-  // Of two the lower one: what disturbs a run makes it longer.
-  return known.sorted[(known.runs - 1) / 2];
+  return known.sorted[(known.runs - 1) / 4];
 }
 
 }  // namespace coop

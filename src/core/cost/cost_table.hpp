@@ -2,10 +2,12 @@
 
 // What an operator costs, from the times that it took.
 //
-// One measurement says little: the first run of a kind is slow (caches, memory never touched before, kernels
+// One measurement says little: the first runs of a kind are slow (caches, memory never touched before, kernels
 // chosen by trial), and any run may be interrupted. An operator of the same kind with the same shapes costs
-// the same, though; so its cost is the median of its first few runs. After those it is settled, and stays
-// what it is: whoever compares the costs of one step with those of the next compares like with like.
+// the same, though, and what disturbs a run makes it longer; so its cost is the lower quartile of its first runs.
+// They are so many that those of the first step, in which all memory is new, are not alone among them. After
+// those it is settled, and stays what it is: whoever compares the costs of one step with those of the next
+// compares like with like.
 //
 // Not safe for use by several threads at once.
 
@@ -18,7 +20,7 @@ namespace coop {
 
 class CostTable {
  public:
-  static constexpr std::size_t kRuns = 5;
+  static constexpr std::size_t kRuns = 16;
 
   // `most_kinds`: of which anything is remembered. A program whose shapes are always new begins anew when
   // there are more.
