@@ -5,7 +5,6 @@
 #endif
 
 #include <ATen/Context.h>
-#include <ATen/Parallel.h>
 #include <ATen/autocast_mode.h>
 #include <c10/core/AutogradState.h>
 #include <c10/core/DefaultDtype.h>
@@ -30,6 +29,7 @@ bool is_process_alike(const Ambience& a, const Ambience& b) {
   mixed.excluded = b.excluded;
   mixed.grad_mode = b.grad_mode;
   mixed.inference_mode = b.inference_mode;
+  mixed.threads = b.threads;
   return mixed == b;
 }
 
@@ -85,7 +85,6 @@ void set_gpu_state(const Ambience& wanted) {
 
 void set_process_state(const Ambience& wanted) {
   at::Context& context = at::globalContext();
-  if (at::get_num_threads() != wanted.threads) at::set_num_threads(wanted.threads);
   at::autocast::set_autocast_dtype(wanted.device(), wanted.autocast_dtype);
   c10::set_default_dtype(c10::scalarTypeToTypeMeta(wanted.default_dtype));
   const at::Float32Backend backend = backend_of(wanted.device());
@@ -116,7 +115,7 @@ Ambience Ambience::of_this_thread(c10::DeviceType device) {
       .inference_mode = autograd.get_inference_mode(),
       .autocast_dtype = at::autocast::get_autocast_dtype(device),
       .default_dtype = c10::typeMetaToScalarType(c10::get_default_dtype()),
-      .threads = at::get_num_threads(),
+      .threads = device == c10::kCPU ? thread_count() : 0,
       .conv_precision = precision_of(at::Float32Op::CONV),
       .rnn_precision = precision_of(at::Float32Op::RNN),
       .matmul_precision = precision_of(at::Float32Op::MATMUL),
@@ -151,6 +150,7 @@ std::shared_ptr<const Ambience> Ambience::shared_of_this_thread(c10::DeviceType 
 AmbienceGuard::AmbienceGuard(const Ambience& wanted)
     : before_(Ambience::of_this_thread(wanted.device())),
       keys_(wanted.included, wanted.excluded),
+      threads_(wanted.threads),
       changes_process_(!is_process_alike(before_, wanted)) {
   set_autograd_state(wanted);
   if (changes_process_) set_process_state(wanted);

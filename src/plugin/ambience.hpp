@@ -10,6 +10,8 @@
 #include <c10/core/ScalarType.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
+#include "plugin/thread_count.hpp"
+
 namespace coop::plugin {
 
 struct Ambience {
@@ -21,7 +23,7 @@ struct Ambience {
   bool inference_mode = false;
   c10::ScalarType autocast_dtype = c10::ScalarType::Undefined;
   c10::ScalarType default_dtype = c10::ScalarType::Undefined;
-  int threads = 0;
+  int threads = 0;  // 0: it is of no matter to a GPU
   // Of float32 in oneDNN, or on the GPU. What `set_float32_matmul_precision` chooses is among them.
   at::Float32Precision conv_precision = at::Float32Precision::NONE;
   at::Float32Precision rnn_precision = at::Float32Precision::NONE;
@@ -50,6 +52,8 @@ struct Ambience {
   static Ambience of_this_thread(c10::DeviceType device);
   // The same, shared with the calls before it for as long as nothing changes.
   static std::shared_ptr<const Ambience> shared_of_this_thread(c10::DeviceType device);
+  // Whether the calling thread has as many.
+  [[nodiscard]] bool fits_threads() const { return threads == 0 || threads == thread_count(); }
   [[nodiscard]] c10::DeviceType device() const { return has_gpu ? c10::kCUDA : c10::kCPU; }
 };
 
@@ -64,6 +68,7 @@ class AmbienceGuard {
  private:
   Ambience before_;
   c10::impl::ForceDispatchKeyGuard keys_;
+  ThreadCountGuard threads_;
   bool changes_process_;  // rare: most replays find everything as it was
 };
 

@@ -62,12 +62,14 @@ void InterceptedCall::run() {
   });
   try {
     if (session_.options().audit) begin_audit();
+    turn_ = session_.turn_to_draw(facts_.is_random);
     record_arguments();
     if (session_.streams() != nullptr) use_on_this_stream();
     start_ = session_.times().begin(kind());
     run_kernel();
     const double cost = session_.times().end(*start_);
     start_.reset();
+    end_drawing();
     finish_run(cost);
   } catch (...) {
     abort();
@@ -99,6 +101,11 @@ void InterceptedCall::note_that_it_ran(const OperatorTimes::Start& start) {
   if (this_thread.unknown_depth == 0) session_.between_operators();
 }
 
+void InterceptedCall::end_drawing() {
+  if (random_ && !random_->has_moved()) random_.reset();
+  turn_.end();
+}
+
 void InterceptedCall::finish_run(double cost) {
   facts_.last_cost.store(cost, std::memory_order_relaxed);
   look_at_results();
@@ -106,6 +113,7 @@ void InterceptedCall::finish_run(double cost) {
 }
 
 void InterceptedCall::abort() noexcept {
+  turn_.end();
   if (start_) session_.times().drop(*start_);
   for (const Made& made : made_) session_.give_back_raw(made.raw);
   session_.engine().abort_call(call_);

@@ -69,6 +69,7 @@ class InterceptedCall {
   std::optional<MemoryReport> run_kernel_once();
   void make_room(const MemoryReport& no_room);
   void redispatch();
+  void end_drawing();
   void finish_run(double cost);
   void use_on_this_stream();
   [[nodiscard]] std::uint64_t kind() const { return recorded_ ? recorded_->kind() : 0; }
@@ -100,6 +101,7 @@ class InterceptedCall {
   c10::SmallVector<Use, 6> uses_;
   std::unordered_map<const c10::StorageImpl*, std::size_t> places_;  // in uses_, if those are many
   Taint taint_ = Taint::kNone;  // why nothing is recorded of it
+  TurnToDraw turn_;
   std::optional<RandomState> random_;
   std::optional<OperatorTimes::Start> start_;  // while it runs
   std::unique_ptr<RecordedCall> recorded_;

@@ -15,7 +15,8 @@ namespace coop::plugin {
 // What an operator reads must stay where it is while it runs, and may lie so that no piece between is long
 // enough for what it makes, though there would be room. If all that it does is to make something, it can be
 // run once more, after what it reads has been moved aside. So whether it is out of memory depends on how much
-// there is, and not on where things happen to lie.
+// there is, and not on where things happen to lie. One that may draw numbers can as long as it has not drawn any:
+// most take their memory first, and the backward pass of attention draws none at all.
 void InterceptedCall::run_kernel() {
   if (!can_begin_anew()) return redispatch();
   const c10::SmallVector<c10::IValue, 8> kept(arguments_.begin(), arguments_.end());
@@ -24,6 +25,8 @@ void InterceptedCall::run_kernel() {
   if (!no_room) return;
   bool is_there_room = true;
   with_torch_errors([&] {
+    if (random_ && random_->has_moved()) throw OutOfMemory(*no_room);
+    turn_.end();  // to make room is to wait for replays, which may draw
     try {
       make_room(*no_room);
     } catch (const OutOfMemory&) {
@@ -31,6 +34,8 @@ void InterceptedCall::run_kernel() {
       is_there_room = false;
     }
   });
+  turn_ = session_.turn_to_draw(facts_.is_random);
+  if (random_) random_ = RandomState::of(random_->generator());
   stack_.resize(below);
   stack_.insert(stack_.end(), kept.begin(), kept.end());
   if (is_there_room) return redispatch();
@@ -45,7 +50,7 @@ bool InterceptedCall::may_take_other_ways() const {
 }
 
 bool InterceptedCall::can_begin_anew() const {
-  return !is_opaque_ && !facts_.is_random && facts_.is_replayable &&
+  return !is_opaque_ && (!facts_.is_random || random_) && facts_.is_replayable &&
          this_thread.unknown_depth == 0 && this_thread.no_room == nullptr && !uses_.empty() &&
          std::all_of(uses_.begin(), uses_.end(),
                      [](const Use& use) { return use.role == Role::kRead; });
@@ -100,6 +105,11 @@ void InterceptedCall::redispatch() {
   if (recorded_)
     recorded_->ambience = Ambience::shared_of_this_thread(session_.options().device.type());
   redispatch_or_refuse(session_, op_, below_, stack_);
+  // The thread's number has been chosen in the middle of it: a part of it had another one.
+  if (recorded_ && !recorded_->ambience->fits_threads()) {
+    recorded_ = nullptr;
+    taint_ = Taint::kDoesNotRepeat;
+  }
 }
 
 void redispatch_or_refuse(Session& session, const c10::OperatorHandle& op,

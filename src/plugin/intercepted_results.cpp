@@ -83,9 +83,7 @@ void InterceptedCall::finish(double cost) {
   if (recorded_) {
     describe_contents();
     recorded_->cost = cost;
-    if (random_ && random_->has_moved()) {
-      recorded_->random = std::make_unique<RandomState>(*std::move(random_));
-    }
+    if (random_) recorded_->random = std::make_unique<RandomState>(*std::move(random_));
   }
   if (audit_) finish_audit();
   c10::SmallVector<NewOutput, 4> outputs;

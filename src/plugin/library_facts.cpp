@@ -5,6 +5,7 @@
 
 #include <torch/library.h>
 
+#include "plugin/dispatch_key.hpp"
 #include "plugin/last_out_of_memory.hpp"
 #include "plugin/session.hpp"
 
@@ -26,6 +27,12 @@ Numbers made_bytes() {
   Numbers result;
   for (const auto& [why, bytes] : Session::snapshot().made) result.insert(why, bytes);
   return result;
+}
+
+std::vector<std::string> dispatch_keys() {
+  std::vector<std::string> names;
+  for (const c10::DispatchKey key : kOurKeys) names.emplace_back(c10::toString(key));
+  return names;
 }
 
 double fragmentation() { return Session::snapshot().evictions.fragmentation(); }
@@ -108,6 +115,7 @@ TORCH_LIBRARY_FRAGMENT(coop, library) {
   library.def("made_bytes() -> Dict(str, int)", &made_bytes);
   // That there are: with a budget in force, or with something that lives in them.
   library.def("pools() -> int", [] { return static_cast<std::int64_t>(Session::pools()); });
+  library.def("dispatch_keys() -> str[]", &dispatch_keys);
   library.def("fragmentation() -> float", &fragmentation);
   library.def("recomputed_by_operator() -> (Dict(str, int) times, Dict(str, int) ns)",
               &recomputed_by_operator);

@@ -100,6 +100,7 @@ bool run(Session& session, const c10::OperatorHandle& op, const OperatorFacts& f
          c10::DispatchKeySet below, torch::jit::Stack& stack) {
   const ExpectedCost expected(facts.last_cost.load(std::memory_order_relaxed));
   const c10::impl::ExcludeDispatchKeyGuard once(kOurKeys);
+  const TurnToDraw turn = session.turn_to_draw(facts.is_random);
   const Unheard unheard(at_ease);
   if (!at_ease || !facts.only_makes || this_thread.no_room != nullptr) {
     redispatch_or_refuse(session, op, below, stack);

@@ -1,8 +1,15 @@
 #include "plugin/random_state.hpp"
 
-#include <mutex>
+#include "plugin/without_python.hpp"
 
 namespace coop::plugin {
+
+TurnToDraw::TurnToDraw(Mutex& mutex) : lock_(mutex, std::try_to_lock) {
+  if (lock_) return;
+  // Who draws may be an operator that is written in Python.
+  const WithoutPython released;
+  lock_.lock();
+}
 
 RandomState::Twister RandomState::twister_of(const at::Generator& generator) {
   auto& impl = *generator.get<at::CPUGeneratorImpl>();

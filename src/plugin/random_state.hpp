@@ -2,6 +2,7 @@
 
 // Where a generator stands. Taken before an operator that may draw numbers, put back for its replay.
 
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -39,6 +40,27 @@ class RandomState {
   at::Generator generator_;
   std::optional<Twister> twister_;
   Counter counter_;
+};
+
+// Note [One draws at a time]
+//
+// A replay puts a generator where it stood then. Whoever drew from it at that moment, on another thread, would get the
+// numbers of then, and leave it somewhere else; and a state that is taken before an operator is of no use if another
+// thread draws before the operator does. So whoever draws, for the first time or again, has the others wait: from
+// before the state is taken until the operator has run. Nobody waits for a replay meanwhile: a replay has no lock
+// of the engine's, what an operator may ask of the engine while it runs is memory, which never waits for one, and who
+// makes room for a second try gives its turn away.
+class TurnToDraw {
+ public:
+  // Recursive: memory for an operator that draws may be found by running others again.
+  using Mutex = std::recursive_mutex;
+
+  TurnToDraw() = default;
+  explicit TurnToDraw(Mutex& mutex);
+  void end() noexcept { lock_ = {}; }
+
+ private:
+  std::unique_lock<Mutex> lock_;
 };
 
 // The state of then while it lives, the state of now afterwards.

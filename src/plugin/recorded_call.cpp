@@ -1,7 +1,9 @@
 #include "plugin/recorded_call.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include <ATen/core/List.h>
@@ -9,6 +11,7 @@
 #include "core/base/errors.hpp"
 #include "core/base/hash.hpp"
 #include "plugin/session.hpp"
+#include "plugin/without_python.hpp"
 
 namespace coop::plugin {
 
@@ -153,10 +156,44 @@ class Replaying {
   ~Replaying() { this_thread.is_replaying = false; }
 };
 
+// Runs it on a thread of its own, as this one would.
+template <typename Function>
+auto elsewhere(Function&& fn) {
+  std::optional<decltype(fn())> result;
+  std::exception_ptr error;
+  ThreadState& here = this_thread;
+  const auto run = [&] {
+    choose_thread_count();
+    this_thread = here;
+    try {
+      result = fn();
+    } catch (...) {
+      error = std::current_exception();
+    }
+    here = this_thread;
+  };
+  {
+    const WithoutPython released;  // an operator that is registered may be written in it
+    std::thread(run).join();
+  }
+  if (error) std::rethrow_exception(error);
+  return *std::move(result);
+}
+
 }  // namespace
 
+// A thread that has not yet had its number of threads chosen must not have it chosen by what is run again. (Never for
+// a GPU: another thread would enqueue it elsewhere.)
 torch::jit::Stack RecordedCall::run_again(std::span<const c10::Storage> inputs,
                                           std::span<const c10::Storage> fresh) const {
+  if (ambience->fits_threads() || is_thread_count_chosen()) {
+    return run_again_here(inputs, fresh);
+  }
+  return elsewhere([&] { return run_again_here(inputs, fresh); });
+}
+
+torch::jit::Stack RecordedCall::run_again_here(std::span<const c10::Storage> inputs,
+                                               std::span<const c10::Storage> fresh) const {
   torch::jit::Stack stack = rebuild_arguments(inputs, fresh);
   const AmbienceGuard guard(*ambience);
   const ExpectedCost expected(cost);

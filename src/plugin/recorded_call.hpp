@@ -133,6 +133,9 @@ struct RecordedCall {
   // Runs it once more, over these storages and in its own ambience; leaves its results on the stack.
   [[nodiscard]] torch::jit::Stack run_again(std::span<const c10::Storage> inputs,
                                             std::span<const c10::Storage> fresh) const;
+  // The same, on the calling thread whatever it is.
+  [[nodiscard]] torch::jit::Stack run_again_here(std::span<const c10::Storage> inputs,
+                                                 std::span<const c10::Storage> fresh) const;
   // What a run made, like `outputs`: fn(const at::Tensor&, number). Throws InternalError where it is
   // of another shape than it was.
   template <typename Function>

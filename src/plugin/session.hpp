@@ -38,6 +38,7 @@
 #include "plugin/living_storage.hpp"
 #include "plugin/memory_history.hpp"
 #include "plugin/pace.hpp"
+#include "plugin/random_state.hpp"
 #include "plugin/raw_blocks.hpp"
 #include "plugin/snapshot.hpp"
 #include "plugin/storage_record.hpp"
@@ -202,6 +203,10 @@ class Session : public std::enable_shared_from_this<Session> {
   // PyTorch has taken memory of its own for a graph or a MemPool, or has given some back: it counts in the budget.
   // Throws c10::OutOfMemoryError.
   void count_outside();
+  // Of the calling thread, while that lives (Note [One draws at a time]); of nobody where nothing is drawn.
+  [[nodiscard]] TurnToDraw turn_to_draw(bool draws) {
+    return draws ? TurnToDraw(drawing_) : TurnToDraw();
+  }
   // For everything that happens between operators.
   void between_operators();
   // Before one. Throws c10::OutOfMemoryError where it is slower than the program wants it to be.
@@ -277,6 +282,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Bytes small_limit_;
   std::atomic<bool> takes_light_calls_;
   Ease ease_;
+  TurnToDraw::Mutex drawing_;
 
   mutable std::mutex mutex_;
   RawBlocks raw_;

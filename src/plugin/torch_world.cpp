@@ -70,6 +70,7 @@ void TorchWorld::replay(Token token, std::span<const BlockId> inputs, std::span<
 torch::jit::Stack TorchWorld::run_again(const RecordedCall& call,
                                         std::span<const c10::Storage> inputs,
                                         std::span<const c10::Storage> fresh) {
+  const TurnToDraw turn = session_.turn_to_draw(call.random != nullptr);
   const auto start = session_.times().begin(0);
   const std::uint64_t refusals = this_thread.refusals;
   // The allocator's answer to the operator: the engine knows what to do about it.
@@ -89,9 +90,10 @@ torch::jit::Stack TorchWorld::run_again(const RecordedCall& call,
   throw_if_refused();
   const double took = session_.times().has_wall_times() ? session_.times().end(start) : call.cost;
   const std::scoped_lock lock(notes_mutex_);
-  Recomputed& it = recomputed_[call.name()];
-  ++it.times;
-  it.ns += static_cast<std::int64_t>(took);
+  Recomputed*& it = recomputed_of_[call.op];
+  if (it == nullptr) it = &recomputed_[call.name()];
+  ++it->times;
+  it->ns += static_cast<std::int64_t>(took);
   return results;
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_map>
 
 #include "core/engine/engine.hpp"
 #include "core/engine/world.hpp"
@@ -70,6 +71,8 @@ class TorchWorld final : public World {
   std::atomic<std::uint64_t> restorations_ = 0;
   mutable std::mutex notes_mutex_;
   RecomputedByOperator recomputed_;
+  std::unordered_map<c10::OperatorHandle, Recomputed*>
+      recomputed_of_;  // to write no name each time
   std::optional<UnseenWrite> unseen_write_;
   std::atomic<bool> has_unseen_write_ = false;
 };

@@ -107,7 +107,9 @@ void Engine::release(StorageId storage) noexcept {
 
 void Engine::make_resident(StorageId storage) {
   Entry entry(*this);
-  entry.wait_for_replay();
+  entry.refuse_inside_replay();
+  // Whoever runs an operator that another thread's replay waits for may ask for what that works on.
+  if (!can_begin_at_once({&storage, 1}, {})) entry.wait_for_replay();
   Told told(*this, {.kind = Kind::kMakeResident, .storage = storage});
   std::vector<BlockId> pins;
   const ValueId target = current_of(storage);

@@ -65,6 +65,21 @@ TEST(EngineDuringReplay, NobodyElseEndsALineageThatTakesAReplay) {
   EXPECT_EQ(program.read(b), expected_b);
 }
 
+TEST(EngineDuringReplay, WhatIsThereCanBeAskedFor) {
+  Program program(8);
+  WhenReplayed replayed;
+  program.world().set_observer(replayed);
+  const auto source = program.source(1);
+  const auto missing = program.make(3, {source});
+  program.engine().evict_all();
+  replayed.then = [&](int /*count*/) {
+    // By an operator, say, that the replay has to wait for.
+    std::thread([&] { program.engine().make_resident(source.storage); }).join();
+  };
+  EXPECT_EQ(program.read(missing), Program::result(3, {1}));
+  EXPECT_EQ(replayed.count, 1);
+}
+
 TEST(EngineDuringReplay, ATargetThatIsBeingWrittenIsThereInTheEnd) {
   Program program(8);
   WhenReplayed replayed;

@@ -223,6 +223,26 @@ def test_whether_it_fits_does_not_depend_on_where_things_lie():
         torch.ops.coop.validate()
 
 
+def test_what_draws_numbers_gets_a_second_try_as_long_as_it_has_not_drawn():
+    def draw():
+        source = torch.ones(16 * KIB)  # 64 KiB
+        left = [source * i for i in range(6)]
+        x = source * 3
+        right = [source * i for i in range(6)]
+        torch.manual_seed(0)
+        drawn = torch.multinomial(x, 11 * 8 * KIB, replacement=True)  # 704 KiB of 1040
+        return drawn, torch.rand(3), left, right
+
+    plain, plain_next, *_ = draw()
+    with budget(16 * 64 * KIB + 16 * KIB):
+        drawn, drawn_next, left, right = draw()
+        torch.ops.coop.validate()
+        assert coop.last_oom() is None or coop.last_oom().op != "aten::multinomial"
+        del left, right
+    assert torch.equal(drawn, plain)
+    assert torch.equal(drawn_next, plain_next)
+
+
 STATEFUL = {
     "adam": lambda p: torch.optim.Adam(p, foreach=False),
     "adam_fused": lambda p: torch.optim.Adam(p, fused=True),

@@ -1,5 +1,7 @@
 """Other threads and processes: they drop, read, run and inherit what is in the pool."""
 
+import contextlib
+import ctypes
 import gc
 import os
 import subprocess
@@ -101,6 +103,110 @@ def test_threads_train_side_by_side():
         results = list(threads.map(train, range(4)))
         torch.ops.coop.validate()
     assert all(torch.equal(a, b) for a, b in zip(results, wanted, strict=True))
+
+
+@pytest.mark.parametrize("is_default", [True, False], ids=["default", "its own"])
+def test_a_thread_draws_while_others_run_such_operators_again(is_default, short_turns):
+    """What it draws, and what is drawn again for others, is the same as if nobody else drew."""
+
+    def batches(put):
+        torch.manual_seed(5)
+        generator = torch.default_generator if is_default else torch.Generator().manual_seed(7)
+        for _ in range(60):
+            noise = torch.randn(256, 64, generator=generator)
+            put(torch.bernoulli(noise.sigmoid(), generator=generator) * noise)
+        return generator
+
+    wanted = []
+    wanted_state = batches(wanted.append).get_state()
+    with stress(), ThreadPoolExecutor(1) as producer:
+        queue = Queue()
+        generator = producer.submit(batches, queue.put)
+        for batch in wanted:
+            made = queue.get(timeout=60)
+            assert all(torch.equal(made, batch) for _ in range(4))
+        assert torch.equal(generator.result().get_state(), wanted_state)
+        assert _plugin.stats()["replays"] > 4 * 60
+
+
+def test_a_second_try_of_what_draws_does_not_wait_for_replays_that_draw(short_turns):
+    """While one makes room for its second try, others draw again what was evicted for it."""
+    ended = []
+
+    def try_twice():
+        for _ in range(30):
+            x = torch.ones(16 << 10)  # 64 KiB
+            with contextlib.suppress(torch.OutOfMemoryError):
+                torch.multinomial(x * 3, 9 << 13, replacement=True)  # 576 KiB
+        ended.append(True)
+
+    def draw_again():
+        half = torch.full((16 << 10,), 0.5)
+        drawn = [torch.bernoulli(half) for _ in range(8)]
+        sums = [it.sum() for it in drawn]
+        for _ in range(30):
+            with contextlib.suppress(torch.OutOfMemoryError):
+                assert all(torch.equal(it.sum(), had) for it, had in zip(drawn, sums, strict=True))
+        ended.append(True)
+
+    with _plugin.budget(17 * (64 << 10), small_limit=32 << 10):
+        threads = [threading.Thread(target=it, daemon=True) for it in (try_twice, draw_again)]
+        for it in threads:
+            it.start()
+        for it in threads:
+            it.join(60)
+        assert len(ended) == 2
+        assert _plugin.stats()["replays"] > 0
+
+
+def test_threads_that_draw_from_one_generator():
+    """Which gets which numbers is up to them; each can be brought back."""
+
+    def train(_):
+        x = torch.ones(64, 32)
+        for _ in range(40):
+            y = torch.nn.functional.dropout(x, 0.5)
+            assert (y.sum() + y.sum()).item() == 2 * y.sum().item()
+
+    with stress(), ThreadPoolExecutor(3) as threads:
+        list(threads.map(train, range(3)))
+        assert _plugin.stats()["replays"] > 100
+
+
+def openmp_threads():
+    """Of the calling thread. To ask PyTorch is to change it."""
+    maps = Path("/proc/self/maps").read_text()
+    path = next((word for word in maps.split() if "libgomp" in word), None)
+    if path is None:
+        pytest.skip("PyTorch is built with another library for threads than GNU's OpenMP")
+    return ctypes.CDLL(path).omp_get_max_threads()
+
+
+def test_a_new_thread_uses_as_many_threads_as_without():
+    """Which is OpenMP's number, until PyTorch first has use for the one that the program set."""
+
+    def work():
+        x = torch.ones(8, 8) @ torch.ones(8, 8)  # nothing that PyTorch would share out
+        return openmp_threads(), x
+
+    def work_on_a_new_thread():
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(work).result()
+
+    usual, _ = work_on_a_new_thread()
+    torch.set_num_threads(usual + 1)
+    assert work_on_a_new_thread()[0] == usual  # or there is nothing to see
+    with stress():
+        older = torch.ones(5000).tanh()  # which PyTorch would share out
+        count, x = work_on_a_new_thread()
+        assert count == usual
+        assert (x + 1).sum().item() == 8 * 8 * 9  # run again here, with its own number
+        assert openmp_threads() == usual + 1
+        with ThreadPoolExecutor(1) as thread:
+            assert thread.submit(torch.equal, older, torch.ones(5000).tanh()).result()
+            assert thread.submit(openmp_threads).result() == usual
+            assert thread.submit(torch.get_num_threads).result() == usual + 1
+        assert _plugin.stats()["replays"] > 2
 
 
 @pytest.mark.filterwarnings("ignore:.*is deprecated:DeprecationWarning")
