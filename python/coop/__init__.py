@@ -75,6 +75,8 @@ def __getattr__(name: str) -> object:
     if name not in _MODULES:
         raise AttributeError(f"module 'coop' has no attribute '{name}'")
     try:
+        # First: under `coop run` that begins a budget, and none of these may be half loaded then.
+        import_module("torch")
         module = import_module(_MODULES[name])
     except ModuleNotFoundError as error:
         if error.name != "torch":

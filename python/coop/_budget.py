@@ -20,6 +20,7 @@ from coop import _out_of_memory, _plugin  # noqa: F401
 from coop._compiled import compiled_graphs_are_seen
 from coop._ctrl_c import ctrl_c_waits
 from coop._graphs import graphs_are_seen
+from coop._higher_order import higher_order_operators_pass
 from coop._log import log
 from coop._profiler import profiler_is_served
 from coop._raw_access import raw_access_is_seen
@@ -113,6 +114,7 @@ class budget:  # noqa: N801
             log.info("%r begins: %s", self, as_bytes(self.bytes))
             stack.enter_context(raw_access_is_seen())
             stack.enter_context(compiled_graphs_are_seen())
+            stack.enter_context(higher_order_operators_pass())
             if self.device.type == "cuda":
                 stack.enter_context(graphs_are_seen())
             stack.enter_context(profiler_is_served())

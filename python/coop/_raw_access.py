@@ -58,6 +58,11 @@ _READERS = {
     "transformers.modeling_utils",
     "transformers.pytorch_utils",
     "accelerate.utils.modeling",
+    # What is traced or compiled: how large its storages are, and who shares one.
+    "torch._subclasses.meta_utils",
+    "torch._subclasses.fake_tensor",
+    "torch._functorch._aot_autograd.collect_metadata_analysis",
+    "torch._functorch._aot_autograd.functional_utils",
 }
 # Read the tensors in a list without an operator, and where in their arguments it is.
 _READ_A_LIST = (
@@ -67,6 +72,9 @@ _READ_A_LIST = (
     (torch.Tensor, "new_tensor", 1),
     (torch._C, "_cuda_jiterator_compile_and_launch_kernel", 4),
 )
+
+
+_SCRIPT_MODULE_SAVES = ("save", "save_to_buffer")  # what torch.jit.save calls: all of it in C++
 
 
 def _tensors_in(values: object) -> list[torch.Tensor]:
@@ -103,6 +111,15 @@ def _holding(function: Callable, position: int) -> Callable:
             return function(*args, **kwargs)
         with _held(tensors):
             return function(*args, **kwargs)
+
+    return call
+
+
+def _holding_all(save: Callable) -> Callable:
+    @wraps(save)
+    def call(module, *args, **kwargs):
+        with _held([*module.parameters(), *module.buffers()]):
+            return save(module, *args, **kwargs)
 
     return call
 
@@ -189,6 +206,11 @@ def raw_access_is_seen() -> Iterator[None]:
             if hasattr(owner, name):
                 new = _holding(getattr(owner, name), position)
                 stack.enter_context(replaced(owner, name, new))
+        module = torch.jit.RecursiveScriptModule
+        for name in _SCRIPT_MODULE_SAVES:
+            if not hasattr(module, name):
+                continue
+            stack.enter_context(replaced(module, name, _holding_all(getattr(module, name))))
         for owner, name in _ONLY_READ:
             stack.enter_context(replaced(owner, name, _only_reading(getattr(owner, name))))
         assign = _holding_both(tensor.__setitem__)

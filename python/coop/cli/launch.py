@@ -127,7 +127,7 @@ def _is_size(text: str) -> bool:
 
 def _meant_by(text: str) -> str:
     close = re.fullmatch(r" *(\d+(?:\.\d+)?) *([kmgt])(i?)b? *", text, re.IGNORECASE)
-    if close is None:
+    if close is None or float(close[1]) == 0:
         return "write for example 8GiB, 512MB or 50%"
     number, unit, is_binary = close.groups()
     is_decimal = text.rstrip()[-1] in "bB" and not is_binary

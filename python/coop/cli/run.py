@@ -15,7 +15,7 @@ from coop.cli.settings import Settings
 from coop.cli.sim import path_of_simulator
 
 POLICIES = ("coop", "coop-paper", "dtr", "dte", "lru", "largest", "random")
-_EXPERIMENTS = ("coop-paper-no-window", "coop-paper-no-partition", "coop-online")
+EXPERIMENTS = ("coop-paper-no-window", "coop-paper-no-partition", "coop-online")
 
 EXAMPLES = """\
 The program is run as `python` would run it. Without --budget it may have what
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str]) -> NoReturn:
     parser = _parser()
     options = parser.parse_args(arguments)
     program = launch.program_of(parser, options)
-    if options.policy not in POLICIES + _EXPERIMENTS:
+    if options.policy not in POLICIES + EXPERIMENTS:
         parser.error(f"there is no policy {options.policy!r}; there are " + ", ".join(POLICIES))
     if options.trace is not None:
         launch.check_writable(parser, "--trace", Path(options.trace))

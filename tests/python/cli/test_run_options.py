@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: make setu
 
 from coop import _plugin  # noqa: E402
 from coop.cli.launch import _interpreter_options  # noqa: E402
-from coop.cli.run import _EXPERIMENTS, POLICIES  # noqa: E402
+from coop.cli.run import EXPERIMENTS, POLICIES  # noqa: E402
 
 TRAINS = """
 import sys, warnings
@@ -47,6 +47,17 @@ def test_the_programs_own_budget_is_ignored_and_it_is_told_once(trained):
     assert "script.py:8: " in done.err
 
 
+@pytest.mark.parametrize("begins", ["from coop import budget", "import coop; budget = coop.budget"])
+def test_a_program_may_import_coop_before_torch(tmp_path, begins):
+    # As sorted imports have it. The budget was begun by modules of coop that were half loaded.
+    (tmp_path / "script.py").write_text(
+        f"{begins}\nimport torch\nwith budget('1GiB'):\n    print(torch.ones(3).sum().item())\n"
+    )
+    done = run([*COOP, "run", "--budget", "16MiB", "script.py"], tmp_path)
+    assert (done.code, done.out) == (0, "3.0\n"), done.err
+    assert "coop: budget     16.0 MiB on cpu" in done.lines
+
+
 def test_the_five_lines(trained):
     _, done = trained
     amount = r"[\d.]+ (B|KiB|MiB|GiB)"
@@ -75,6 +86,7 @@ BAD = {
     "--budget much script.py": "'much' is no budget: write for example 8GiB, 512MB or 50%",
     "--budget -1 script.py": "'-1' is no budget",
     "--budget 0 script.py": "'0' is no budget",
+    "--budget 0GiB script.py": "'0GiB' is no budget: write for example 8GiB, 512MB or 50%",
     "--budget 101% script.py": "'101%' is no budget",
     "--budget 100 script.py": "a pool of 100 bytes cannot be made: it takes 512 bytes",
     "--budget": "--budget: expected one argument",
@@ -131,7 +143,7 @@ def test_without_a_budget_there_is_one_of_what_is_free(tmp_path):
 
 def test_policies_are_those_that_there_are():
     _plugin.load()
-    names = ", ".join(POLICIES + _EXPERIMENTS)
+    names = ", ".join(POLICIES + EXPERIMENTS)
     with pytest.raises(ValueError, match=f"there are {names}$"):
         torch.ops.coop.check_policy("best")
 

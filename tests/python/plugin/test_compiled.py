@@ -70,3 +70,14 @@ def test_a_compiled_part_is_trained(wanted, is_compiled_before):
 def test_it_cannot_be_registered():
     with pytest.raises(ValueError, match="cannot be run again"):
         coop.register("coop_compiled::run")
+
+
+def test_a_model_that_was_exported_can_be_relied_on():
+    """Who traces a program asks for storages, but only how large they are and who shares them."""
+    with _plugin.budget(16 << 20, stress=True, small_limit=0):
+        model = torch.nn.Sequential(torch.nn.Linear(32, 32), torch.nn.Tanh())
+        exported = torch.export.export(model, (torch.ones(64, 32),)).module()
+        x = torch.arange(64 * 32.0).view(64, 32).sin()
+        y = model(x)
+        assert not torch.ops.coop.is_resident(y)
+        assert torch.equal(exported(x), y)

@@ -60,6 +60,8 @@ def test_programs_at_ease_now_and_then(name):
     """In between, everything is evicted after every operator."""
     if reason := PROGRAMS[name].skip():
         pytest.skip(reason)
+    if name == "operators_that_take_functions":
+        pytest.skip("PyTorch compiles what such operators are given, and no mode of ours with it")
     _plugin.load()
     seed = int(os.environ.get("COOP_TEST_SEED", "1"))
     print("seed", seed)

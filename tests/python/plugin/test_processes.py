@@ -48,7 +48,11 @@ def train_on_loaded(**options):
             loss = nn.functional.cross_entropy(model(x / 50), y % 4)
             loss.backward()
             optimizer.step()
-    return [loss.detach(), *(p.detach() for p in model.parameters())]
+    parameters = list(model.parameters())
+    gradients = [it.grad for it in parameters]
+    momenta = [optimizer.state[it]["momentum_buffer"] for it in parameters]
+    state = torch.get_rng_state()
+    return [loss.detach(), *(it.detach() for it in parameters), *gradients, *momenta, state]
 
 
 def assert_same(a, b):
@@ -135,7 +139,8 @@ def train_two(seeds):
             both.wait(60)  # so that what both have made must fit, whoever is faster
             x.square().mean().backward()
             optimizer.step()
-        results[seed] = [it.detach() for weight in weights for it in (weight, weight.grad)]
+        state = [it for weight in weights for it in optimizer.state[weight].values()]
+        results[seed] = [it.detach() for weight in weights for it in (weight, weight.grad)] + state
 
     results = {}
     both = threading.Barrier(len(seeds))

@@ -164,6 +164,24 @@ def test_what_was_saved_can_be_relied_on():
         assert (x * 2)[0].item() == 14
 
 
+@pytest.mark.filterwarnings("ignore:.*is deprecated:DeprecationWarning")
+def test_a_scripted_module_is_saved(tmp_path):
+    """By C++, which asks nobody."""
+    with stress():
+        linear = torch.nn.Linear(100, 100)
+        linear.weight.data = torch.arange(10_000.0).view(100, 100) * 2
+        scripted = torch.jit.script(linear)
+        assert not torch.ops.coop.is_resident(linear.weight)
+        file = io.BytesIO()
+        torch.jit.save(scripted, file)
+        scripted.save(tmp_path / "module.pt")
+        file.seek(0)
+        for it in (file, tmp_path / "module.pt"):
+            assert torch.equal(torch.jit.load(it).weight, linear.weight)
+        assert torch.equal(linear.weight, torch.arange(10_000.0).view(100, 100) * 2)
+        assert not torch.ops.coop.is_resident(linear.weight)
+
+
 def test_what_was_saved_by_safetensors_can_be_relied_on(tmp_path):
     """Which gets by addresses at what it writes down."""
     safetensors = pytest.importorskip("safetensors.torch", reason="safetensors is not installed")

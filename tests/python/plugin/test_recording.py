@@ -235,19 +235,19 @@ def test_costs_settle_and_are_measured_anew(tmp_path):
     path = tmp_path / "step.coop"
     x = torch.rand(300, 300)
     with coop.record(path):
-        for _ in range(10):
+        for _ in range(20):
             x.exp()
         torch.ops.coop.measure_costs_anew()
-        for _ in range(10):
+        for _ in range(20):
             x.exp()
     lines = path.read_text().splitlines()
     (name,) = [it.split()[1] for it in lines if it.startswith("name ") and it.endswith("aten::exp")]
     calls = [it.split() for it in lines]
     costs = [float(it[3]) for it in calls if it[0] == "call" and it[1] == name]
-    assert len(costs) == 20
-    before, after = costs[4:10], costs[14:]
+    assert len(costs) == 40
+    before, after = costs[15:20], costs[35:]
     assert len(set(before)) == len(set(after)) == 1
-    assert set(costs[10:]) != set(before)
+    assert set(costs[20:]) != set(before)
 
 
 def test_gzipped(coop_sim, tmp_path):

@@ -122,6 +122,16 @@ def _out_of(op, sample) -> object:
     return tree_map(lambda x: torch.zeros_like(x) if isinstance(x, torch.Tensor) else x, results)
 
 
+def _has_no_deterministic_algorithm(op, sample, variant: str, recipe: Recipe) -> bool:
+    """As it says itself, where that is to be an error."""
+    torch.use_deterministic_algorithms(True)
+    try:
+        error = run(op, sample, variant, recipe, PLAIN).error
+    finally:
+        torch.use_deterministic_algorithms(True, warn_only=True)
+    return "does not have a deterministic implementation" in str(error)
+
+
 @dataclass
 class Report:
     """Of one operator and type."""
@@ -144,7 +154,10 @@ class Report:
             return
         inside = run(op, sample, case.variant, recipe, kind)
         differing = differences(plain, inside)
-        # Where threads add in any order, two runs may well be equal by chance.
+        # Where threads add in any order, runs may well be equal by chance, even many of them.
+        if differing and _has_no_deterministic_algorithm(op, sample, case.variant, recipe):
+            self.not_counted.append(f"{case}: PyTorch has no deterministic algorithm for it")
+            return
         for _ in range(MANY if differing else 1):
             if differences(plain, run(op, sample, case.variant, recipe, PLAIN)):
                 self.not_counted.append(f"{case}: its plain run does not repeat")

@@ -49,6 +49,20 @@ def functional_jacobians():
     return regress(model, forward, batch=24, lr=1e-3)
 
 
+@program()
+def operators_that_take_functions():
+    """torch.cond: Python dispatches it, and what its branches call is seen."""
+    torch._dynamo.reset()
+    model = layers(4)
+
+    def forward(x):
+        y = model(x)
+        z = torch.cond(y.sum() > 0, lambda a: a.sin() * 2, lambda a: a.cos(), (y,))
+        return z * y
+
+    return regress(model, forward)
+
+
 class Counted(torch.Tensor):
     """Overrides functions, and is an ordinary tensor below."""
 
