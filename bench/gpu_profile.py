@@ -44,7 +44,7 @@ def look(name, steps, budget=None):
     machine.forget()
     way = inside(budget, "cuda") if budget else PLAIN
     with way.scope():
-        training = Trainer.of(name, machine).begin(way).steps(steps)
+        training = Trainer.of(name, machine).begin(way).steps(steps).steps_alone(1)
         before = _plugin.stats() if budget else None
         with profile(activities=[ProfilerActivity.CUDA]) as profiler:
             training.steps(LOOKED_AT)
@@ -55,7 +55,7 @@ def look(name, steps, budget=None):
             row = on_gpu(json.loads(path.read_text()))
     late = slice(steps // 2, steps)  # without the profiler
     row["step"] = 1e3 * statistics.median(training.times[late])
-    row["host"] = 1e3 * statistics.median(training.host_times[late])
+    row["host"] = 1e3 * training.host_s
     for name, counter in (("recomputed", "replay_ns"), ("searches", "search_ns")):
         row[name] = (after[counter] - before[counter]) / 1e6 / LOOKED_AT if budget else 0.0
     return row, torch.cuda.max_memory_allocated()

@@ -37,6 +37,8 @@ class Network:
     """Its recording in tests/data/h200, which has a lower bound."""
     shown_at: float = 0.5
     """The memory ratio of the short table."""
+    variant_of: str | None = None
+    """Another of them, with other batches: measured only where it is named."""
     not_compiled: str | None = None
     """Why torch.compile is not tried."""
 
@@ -47,6 +49,7 @@ class Network:
 _VISION = "torchvision_models"
 _LANGUAGE = "transformers_models"
 _WRITTEN_OUT = "one graph of some thousand operators: its cells are written out"
+_LONGER = "another graph for nearly every step: its batches have lengths of their own"
 _DRAWN = "another graph in every step: its path is drawn anew"
 
 # Batch sizes on a GPU are the paper's authors'. Of the networks that are not theirs: what fills
@@ -71,6 +74,7 @@ NETWORKS = {
         "ResNet-152, large batch",
         ("Bottleneck",),
         cuda=Size(f"{_VISION}:resnet152", 220, 0.22, needs="torchvision"),
+        variant_of="resnet152",
     ),
     "inception-v3": Network(
         "Inception V3",
@@ -82,6 +86,7 @@ NETWORKS = {
         "Inception V3, large batch",
         tuple(f"Inception{letter}" for letter in "ABCDE"),
         cuda=Size(f"{_VISION}:inception_v3", 192, 0.18, needs="torchvision"),
+        variant_of="inception-v3",
     ),
     "swin-t": Network(
         "Swin-T",
@@ -94,6 +99,7 @@ NETWORKS = {
         "Swin-T, large batch",
         ("SwinTransformerBlock",),
         cuda=Size(f"{_VISION}:swin_t", 320, 0.18, needs="torchvision"),
+        variant_of="swin-t",
     ),
     "bert-large": Network(
         "BERT Large",
@@ -102,6 +108,15 @@ NETWORKS = {
         cpu=Size("small_language:bert", 8, 0.2),
         is_adam=True,
         trace="bert_large",
+    ),
+    "bert-lengths": Network(
+        "BERT Large, lengths differ",
+        ("BertLayer", "EncoderLayer"),
+        cuda=Size(f"{_LANGUAGE}:bert_of_lengths", 16, 0.11, needs="transformers"),
+        cpu=Size("small_language:bert_of_lengths", 8, 0.15),
+        is_adam=True,
+        not_compiled=_LONGER,
+        variant_of="bert-large",
     ),
     "gpt-2.7b": Network(
         "GPT-3 2.7B",
@@ -117,6 +132,7 @@ NETWORKS = {
         ("GPT2Block", "DecoderLayer"),
         cuda=Size(f"{_LANGUAGE}:gpt_2_7b", 8, 0.87, needs="transformers"),
         is_adam=True,
+        variant_of="gpt-2.7b",
     ),
     "bilstm": Network(
         "BiLSTM",
@@ -131,6 +147,7 @@ NETWORKS = {
         ("Cell",),
         cuda=Size("bilstm:full", 65536, 0.58),
         not_compiled=_WRITTEN_OUT,
+        variant_of="bilstm",
     ),
     "spos": Network(
         "SPOS",
@@ -145,6 +162,7 @@ NETWORKS = {
         ("Choice",),
         cuda=Size("spos:full", 1024, 0.14),
         not_compiled=_DRAWN,
+        variant_of="spos",
     ),
     "llama-1b": Network(
         "Llama 1.1B",

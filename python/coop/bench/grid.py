@@ -64,14 +64,15 @@ class Wanted:
 
     def _cases_of(self, network: str) -> list[Case]:
         middle = NETWORKS[network].shown_at
-        ratios = sorted(self.ratios, key=lambda ratio: (abs(ratio - middle), -ratio))
+        wanted = self.ratios if self.policies else ()
+        ratios = sorted(wanted, key=lambda ratio: (abs(ratio - middle), -ratio))
         cases = [Case(network, RATIO, ratio, self.policies) for ratio in ratios]
         if "coop" in self.policies:
             cases.append(Case(network, FREE, None, ("coop",)))
         if self.peers:
             variants = [each for name in self.peers for each in PEERS_OF[name]]
             cases.append(Case(network, PEERS, None, tuple(dict.fromkeys(["plain", *variants]))))
-        if self.has_smallest:
+        if self.has_smallest and self.policies:
             cases.append(Case(network, SMALLEST, None, self.policies))
         if self.limit is not None:
             cases.append(Case(network, BATCH, None, ("plain", "coop")))

@@ -5,10 +5,15 @@ from __future__ import annotations
 import gc
 import os
 import platform
+import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
+
+Mark = Any
+"""A time of the host, or an event of a GPU."""
 
 _LEFT_OVER = 64 << 20  # bytes that CUDA's libraries may keep
 
@@ -29,6 +34,20 @@ class Machine:
     def wait(self) -> None:
         if self.has_gpu:
             torch.cuda.synchronize()
+
+    def mark(self) -> Mark:
+        """A moment of what the device does, for which nobody waits now."""
+        if not self.has_gpu:
+            return time.perf_counter()
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def seconds(self, began: Mark, ended: Mark) -> float:
+        if not self.has_gpu:
+            return ended - began
+        ended.synchronize()
+        return began.elapsed_time(ended) / 1e3
 
     def forget(self) -> None:
         """What earlier runs have left."""

@@ -13,7 +13,7 @@ from coop.bench.ways import PLAIN, Way, counted
 
 _WITHOUT_PLAN = 3  # steps of warm-up, of what makes no plan
 _PLAIN_TIMED = 6  # steps of plain between others
-_PEAK_STEPS = 3
+_EARLY = (1, 5)
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,11 @@ class Bench:
         self._pace = 1.0
 
     def peak_of(self, way: Way, run: Run) -> int:
-        """On a CPU nobody counts for PyTorch: coop does, for a few steps in a budget that does not
-        bind."""
+        """On a CPU nobody counts for PyTorch: coop does, in a budget that does not bind. All the
+        steps: those of some networks differ."""
         if run.peak_bytes is not None:
             return run.peak_bytes
-        found = self.trainer.run(counted(way, self.trainer.machine.device), _PEAK_STEPS, 0)
+        found = self.trainer.run(counted(way, self.trainer.machine.device), 0, len(run.times))
         return found.peak_bytes
 
     def policy(self, way: Way, budget: int) -> dict:
@@ -96,6 +96,7 @@ class Bench:
             **self._of_plain(pace * _middle(self.plain)),
             **_timed(run),
             "overhead": self._over_plain(run) / pace - 1,
+            "early_overheads": self._early(run, pace),
             "peak_bytes": run.peak_bytes,
             "reserved_bytes": run.reserved_bytes,
         }
@@ -105,6 +106,15 @@ class Bench:
         """Step by step: those of some networks differ."""
         pairs = zip(run.times, self.plain.times, strict=False)
         return statistics.median(ours / plain for ours, plain in [*pairs][run.warm_up :])
+
+    def _early(self, run: Run, pace: float) -> dict[str, float]:
+        """Of the first, in which nothing is known yet, and one by which there may be a plan."""
+        pairs = [*zip(run.times, self.plain.times, strict=False)]
+        return {
+            str(number): ours / plain / pace - 1
+            for number, (ours, plain) in enumerate(pairs, 1)
+            if number in _EARLY
+        }
 
     def _of_plain(self, step: float) -> dict:
         return {
@@ -122,7 +132,7 @@ def _timed(run: Run) -> dict:
     return {
         "step_s": _middle(run),
         "first_s": run.times[0],
-        "host_s": statistics.median(run.host_times[run.warm_up :]),
+        "host_s": run.host_s,
         "times_s": [round(it, 6) for it in run.times],
     }
 

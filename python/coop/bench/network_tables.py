@@ -31,8 +31,15 @@ _FIGURES: tuple[tuple[str, Callable[[dict], str]], ...] = (
     ("Moved in a step, MiB", lambda it: f"{it['moved_bytes'] / 2**20:.0f}"),
     ("Reserved at most, of the budget", reserved),
     ("First step, ms", lambda it: f"{1e3 * it['first_s']:.0f}"),
+    ("First step: overhead", lambda it: _early(it, "1")),
+    ("Fifth step: overhead", lambda it: _early(it, "5")),
     ("Losses", lambda it: LOSSES.get(it["losses"], "not compared")),
 )
+
+
+def _early(cell: dict, number: str) -> str:
+    share = cell.get("early_overheads", {}).get(number)
+    return "" if share is None else f"{share:.1%}"
 
 
 def in_full(found: Found, bounds: Bounds) -> str:

@@ -10,7 +10,7 @@ import torch
 import coop
 from coop import _plugin
 from coop.bench.catalog import NETWORKS, Network
-from coop.bench.machine import Machine
+from coop.bench.machine import Machine, Mark
 from coop.bench.networks import Workload, workload_of
 from coop.bench.ways import PLAIN, Way
 
@@ -28,19 +28,33 @@ class Training:
         self._optimizer = _optimizer(self._model, is_adam)
         self._prepared = way.prepare(self._model)
         self._losses: list[torch.Tensor] = []
-        self.times: list[float] = []
+        self._marks: list[tuple[Mark, Mark]] = []
+        self.host_s: float | None = None
+        """What the host took for the last step that was made alone."""
+
+    @property
+    def times(self) -> list[float]:
         """Seconds of every step."""
-        self.host_times: list[float] = []
-        """The same, a GPU not waited for."""
+        return [self._machine.seconds(began, ended) for began, ended in self._marks]
 
     def steps(self, count: int) -> Training:
+        """As programs make them: the host goes on to the next while a GPU is at work."""
         for _ in range(count):
-            self.step()
+            self._step()
         return self
 
-    def step(self) -> None:
-        self._machine.wait()
-        began = time.perf_counter()
+    def steps_alone(self, count: int) -> Training:
+        """Each begins when the GPU has nothing left to do: what the host takes for it shows."""
+        for _ in range(count):
+            self._machine.wait()
+            began = time.perf_counter()
+            self._step()
+            self.host_s = time.perf_counter() - began
+            self._machine.wait()
+        return self
+
+    def _step(self) -> None:
+        began = self._machine.mark()
         with torch.device(self._machine.device):
             inputs, targets = self._workload.batch(len(self._losses))
         self._optimizer.zero_grad()
@@ -49,9 +63,7 @@ class Training:
         loss.backward()
         self._optimizer.step()
         self._losses.append(loss.detach().clone())
-        self.host_times.append(time.perf_counter() - began)
-        self._machine.wait()
-        self.times.append(time.perf_counter() - began)
+        self._marks.append((began, self._machine.mark()))
 
     def end(self) -> list[float]:
         """The losses of all steps. Nothing but the network stays."""
@@ -90,7 +102,7 @@ class Counters:
 @dataclass(frozen=True)
 class Run:
     times: list[float]
-    host_times: list[float]
+    host_s: float | None
     losses: list[float]
     state: list[int]
     warm_up: int
@@ -119,7 +131,8 @@ class Trainer:
     def run(self, way: Way, warm_up: int, steps: int) -> Run:
         self.machine.forget()
         with way.scope():
-            training = self.begin(way).steps(warm_up)
+            alone = min(warm_up, 1)
+            training = self.begin(way).steps(warm_up - alone).steps_alone(alone)
             before = Counters.now() if way.is_counted else None
             if before is None:
                 self.machine.reset_peaks()  # compilers try things out at first
@@ -130,5 +143,7 @@ class Trainer:
                 peak = after.shown.peak_bytes
             losses = training.end()
         # Not inside: there may be no room for sums.
-        state, times, host_times = training.state(), training.times, training.host_times
-        return Run(times, host_times, losses, state, warm_up, peak, reserved, before, after)
+        state = training.state()
+        return Run(
+            training.times, training.host_s, losses, state, warm_up, peak, reserved, before, after
+        )

@@ -20,7 +20,7 @@ from coop.bench.session import Limits, Session
 from coop.bench.showing import Showing
 from coop.cli import launch
 from coop.cli.parser import Parser, ratios, say
-from coop.cli.run import POLICIES
+from coop.cli.run import EXPERIMENTS, POLICIES
 
 WARM_UP = 6  # until plans have settled
 SMOKE = {
@@ -85,7 +85,7 @@ def _parser() -> Parser:
     add("networks", nargs="*", help=hidden)
     add("--ratios", metavar="A,B", type=ratios, default=[0.8, 0.6, 0.5, 0.4],
         help="budgets, as shares of plain's peak (.8,.6,.5,.4)")  # fmt: skip
-    add("--policies", metavar="A,B", type=_some_of("policy", POLICIES),
+    add("--policies", metavar="A,B", type=_some_of("policy", (*POLICIES, *EXPERIMENTS, "none")),
         default=("coop", "coop-paper", "dtr", "dte"),
         help="what decides which tensors go (coop,coop-paper,dtr,dte)")  # fmt: skip
     add("--peers", metavar="A,B", type=_some_of("peer", (*PEERS_OF, "none")),
@@ -128,18 +128,17 @@ def _check(parser: Parser, options: Namespace) -> None:
 
 def _wanted(parser: Parser, options: Namespace) -> Wanted:
     device = options.device or _device()
-    usual = [name for name, network in NETWORKS.items() if network.size(device)]
+    usual = [name for name, network in NETWORKS.items() if not network.variant_of]
     more = {"networks": options.networks or usual, "ratios": tuple(options.ratios)}
-    more |= {"policies": options.policies, "warm_up": WARM_UP, "timed": options.steps}
+    policies = () if "none" in options.policies else options.policies
+    more |= {"policies": policies, "warm_up": WARM_UP, "timed": options.steps}
     if options.smoke:
         more |= SMOKE
     networks = session.without_missing(more.pop("networks"), device, _tell)
-    if not networks:
-        parser.error("nothing is left to measure")
     # To compile for a CPU takes minutes, and save_on_cpu makes no sense there.
     there = ("checkpoint", "save_on_cpu", "compile_budget") if device == "cuda" else ("checkpoint",)
     peers = there if options.peers is None else options.peers
-    return Wanted(
+    wanted = Wanted(
         networks=tuple(dict.fromkeys(networks)),
         device=device,
         peers=() if "none" in peers else peers,
@@ -147,6 +146,9 @@ def _wanted(parser: Parser, options: Namespace) -> Wanted:
         limit=options.batch_in,
         **more,
     )
+    if not wanted.cases():
+        parser.error("nothing is left to measure")
+    return wanted
 
 
 def _device() -> str:

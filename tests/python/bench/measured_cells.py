@@ -17,6 +17,7 @@ def measured(overhead, **more):
         "first_s": 0.3,
         "host_s": 0.05,
         "overhead": overhead,
+        "early_overheads": {"1": overhead + 0.2, "5": overhead + 0.01},
         "plain_peak_bytes": 20 * GIB,
         "plain_reserved_bytes": 21 * GIB,
         "peak_bytes": 9 * GIB,

@@ -78,7 +78,14 @@ def test_the_whole_grid_has_all_networks(capsys, monkeypatch):
     monkeypatch.setattr("coop.bench.catalog.find_spec", lambda name: name)
     main(["bench", "--device", "cuda", "--dry-run"])
     printed = capsys.readouterr().out
-    assert all(f"\n{name} beside its peers" in printed for name in NETWORKS)
+    for name, network in NETWORKS.items():
+        assert (f"\n{name} beside its peers" in printed) == (network.variant_of is None)
+
+
+def test_neither_policies_nor_peers_is_an_error(capsys):
+    with pytest.raises(SystemExit):
+        main(["bench", "spos", "--policies", "none", "--peers", "none", "--dry-run"])
+    assert "nothing is left to measure" in capsys.readouterr().err
 
 
 def test_what_is_for_a_gpu_only_is_named_and_the_rest_goes_on(capsys):

@@ -29,6 +29,10 @@ def test_peers_that_compile_are_several_and_none_twice(wanted):
     assert all(it.startswith("compile@0.") for it in variants[2:])
 
 
+def test_without_policies_peers_are_all_there_is(wanted):
+    assert {it.kind for it in replace(wanted, policies=()).cases()} == {PEERS}
+
+
 def test_what_is_searched_for_is_wanted_by_name(wanted):
     kinds = {it.kind for it in wanted.cases()}
     more = {it.kind for it in replace(wanted, has_smallest=True, limit=1 << 30).cases()}
@@ -36,8 +40,10 @@ def test_what_is_searched_for_is_wanted_by_name(wanted):
 
 
 def test_every_network_has_what_the_grid_takes(wanted):
-    assert len([it for it in NETWORKS.values() if it.cpu]) == 10
+    assert len([it for it in NETWORKS.values() if not it.variant_of]) == 10
     for network in NETWORKS.values():
+        assert network.variant_of is None or NETWORKS[network.variant_of].variant_of is None
+        assert network.variant_of or network.cpu
         assert network.layers
         assert network.cpu is None or network.cpu.needs is None
         sizes = [it for it in (network.cpu, network.cuda) if it]

@@ -11,10 +11,16 @@ from coop.bench.networks.workload import Workload, words
 WORDS = 1000
 
 
-def bert(batch: int) -> Workload:
+def bert(batch: int, shortest: int | None = None) -> Workload:
     return Workload(
-        lambda: Transformer(EncoderLayer, layers=4, width=192), words(batch, 128, WORDS), _said
+        lambda: Transformer(EncoderLayer, layers=4, width=192),
+        words(batch, 128, WORDS, shortest),
+        _said,
     )
+
+
+def bert_of_lengths(batch: int) -> Workload:
+    return bert(batch, shortest=64)
 
 
 def gpt(batch: int) -> Workload:

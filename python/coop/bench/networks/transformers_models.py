@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from coop.bench.networks.workload import Workload, words
 
 
-def bert_large(batch: int) -> Workload:
+def bert_large(batch: int, shortest: int | None = None) -> Workload:
     def make() -> nn.Module:
         from transformers import BertConfig, BertForMaskedLM
 
@@ -21,7 +21,11 @@ def bert_large(batch: int) -> Workload:
         )
         return BertForMaskedLM(config).train()
 
-    return Workload(make, words(batch, 512, known=30522), _its_own_loss)
+    return Workload(make, words(batch, 512, 30522, shortest), _its_own_loss)
+
+
+def bert_of_lengths(batch: int) -> Workload:
+    return bert_large(batch, shortest=256)
 
 
 def gpt_2_7b(batch: int) -> Workload:

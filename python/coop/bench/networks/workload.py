@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -35,11 +36,16 @@ def images(size: int, side: int, classes: int = 1000) -> Callable[[int], Batch]:
     return batch
 
 
-def words(size: int, length: int, known: int) -> Callable[[int], Batch]:
-    """To be said again: what is learned does not matter here."""
+def words(
+    size: int, length: int, known: int, shortest: int | None = None
+) -> Callable[[int], Batch]:
+    """To be said again: what is learned does not matter here. With a shortest length, every batch
+    has one of its own, as in programs that pad to the longest of a batch."""
+    lengths = range(shortest or length, length + 1)
 
     def batch(step: int) -> Batch:
-        inputs = torch.randint(known, (size, length), generator=numbers_of(step))
+        drawn = random.Random(step).choice(lengths)
+        inputs = torch.randint(known, (size, drawn), generator=numbers_of(step))
         return inputs, inputs
 
     return batch
