@@ -8,8 +8,7 @@ help:       ## List these targets
 setup:      ## Install what is missing: Debian packages, Python packages into .venv
 	@scripts/setup.sh
 
-build:      ## Build the release preset into build/release
-	@scripts/setup.sh build
+build: setup ## Build everything into build/release
 	@scripts/build.sh release
 
 demo: setup ## Train a small network on the CPU in half its memory, beside PyTorch alone

@@ -21,6 +21,13 @@ def test_make_lists_every_target():
     assert sorted(listed) == sorted(targets.split())
 
 
+def test_build_installs_what_all_parts_need():
+    # It set up a compiler alone: on a new machine simulator, tests and plugin were then left out.
+    # Started by a make that said -C, as a checkout's own test run may be, make speaks of folders as well.
+    would_run = run("make", "--no-print-directory", "-n", "build").stdout.splitlines()
+    assert would_run == ["scripts/setup.sh", "scripts/build.sh release"]
+
+
 def test_setup_is_silent_where_nothing_is_missing():
     # Not everything: that could rebuild the very .venv this test runs in.
     done = run("scripts/setup.sh", "demo")

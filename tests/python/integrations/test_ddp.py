@@ -20,6 +20,10 @@ pytestmark = pytest.mark.skipif(
 
 # Each in processes of its own: a second process group in the same ones hangs now and then, with
 # PyTorch alone, too.
+# Now and then gloo's threads are still there when a process ends, with plain PyTorch as well.
+GLOO_AT_ITS_END = "terminate called without an active exception"
+
+
 def torchrun(folder, *arguments, processes=2):
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     example = [f"--nproc-per-node={processes}", ROOT / "examples/ddp.py"]
@@ -28,6 +32,8 @@ def torchrun(folder, *arguments, processes=2):
 
 def train(folder, *arguments):
     done = torchrun(folder, *arguments)
+    if done.code != 0 and GLOO_AT_ITS_END in done.err:
+        done = torchrun(folder, *arguments)
     assert done.code == 0, done.err
     return [line for line in done.out.splitlines() if "loss" in line], done.out
 
