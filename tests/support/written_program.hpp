@@ -12,9 +12,9 @@ namespace coop::testing {
 // told otherwise.
 class Program {
  public:
-  explicit Program(Grains grains, const EngineOptions& options = {})
+  explicit Program(Grains grains, const EngineOptions& options = {}, Bytes small_limit = 0)
       : policy_(make_policy("coop")),
-        pool_({.bytes = to_bytes(grains), .small_limit = 0}, backing_),
+        pool_({.bytes = to_bytes(grains), .small_limit = small_limit}, backing_),
         world_(pool_.bytes()),
         engine_(pool_, *policy_, world_, options) {
     world_.set_engine(engine_, pool_);

@@ -211,9 +211,13 @@ void Engine::adopt_written(const RunningCall& call, CallId recorded) noexcept {
   }
 }
 
+// What is small is a Source or not, as there was room for it among the small ones: that says nothing about the program,
+// whose steps are to be alike.
 void Engine::note_written(StorageId id) noexcept {
   Storage& storage = graph_.storages()[id];
-  storage.written_at = graph_.values()[storage.current].is_source() ? 0 : stats_.calls;
+  const Value& value = graph_.values()[storage.current];
+  const bool is_of_a_step = !value.is_source() && value.bytes > pool_.small_limit();
+  storage.written_at = is_of_a_step ? stats_.calls : 0;
 }
 
 // Room for every Call to go, so that none needs memory for it.

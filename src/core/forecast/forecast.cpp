@@ -10,6 +10,9 @@ namespace {
 // A plan whose places others have is made anew, but not for ever.
 constexpr int kMostReplans = 4;
 constexpr std::uint32_t kMostFailures = 16;
+// Of what a step costs without a plan: one that costs more than this is dropped. A plan makes no searches, and leaves no
+// holes; and costs are measured, and differ a little from step to step.
+constexpr double kDearer = 1.05;
 
 }  // namespace
 
@@ -68,7 +71,7 @@ std::optional<std::uint32_t> Forecast::call_ends(const EndedCall& call) noexcept
   logged.hash = logged.begin_hash;
   recomputed_ = call.recomputed;
   for (const StorageUse& made : call.makes) logged.hash = mixed(logged.hash, made.bytes);
-  is_following_ = is_following_ && expected_[now_].ends == logged.hash;
+  if (is_following_ && expected_[now_].ends != logged.hash) leave();
   if (is_following_) logged.place = now_;
   try {
     const std::uint64_t mark = mark_of(call, logged.hash);
@@ -109,7 +112,9 @@ void Forecast::look_for_step() {
   const std::uint64_t period = repetition_.period();
   const std::uint64_t last = log_.calls();
   if (period == 0 || is_following_ || !log_.has_call(last - period)) return;
-  if (period != period_) failures_ = 0;
+  // What was left for once is found again (an operator more, every so many steps, that writes a log).
+  if (plan_ && last < left_at_ + period) return;
+  if (period != period_) failures_ /= 2;
   const bool is_waiting = expected_at_ > last || last < not_before_;
   if (period == period_ && is_waiting) return;
   std::uint64_t least = last;
@@ -130,7 +135,10 @@ bool Forecast::wants_plan() const {
 
 void Forecast::make_plan(std::span<const ByteRange> held) noexcept {
   try {
-    if (!is_following_) write_step_down(held);
+    if (!is_following_) {
+      if (plan_) put_off();  // which was left, and not found again
+      write_step_down(held);
+    }
     is_following_ = false;
     places_ = {};  // of the plan that was
     plan_ = plan_step(step_, {.budget = options_.budget,
@@ -177,16 +185,25 @@ void Forecast::write_step_down(std::span<const ByteRange> held) {
   unplanned_ = has_followed_one ? std::max(unplanned_, paid) : paid;
 }
 
-// It is tried again, but ever more seldom.
 void Forecast::drop_plan() noexcept {
   is_following_ = false;
   places_ = {};
   plan_.reset();
+  put_off();
+}
+
+// The next plan is made later, and ever more seldom.
+void Forecast::put_off() noexcept {
   failures_ = std::min(failures_ + 1, kMostFailures);
   not_before_ = log_.calls() + (std::uint64_t{expected_.size()} << failures_);
 }
 
 // --- following ---
+
+void Forecast::leave() noexcept {
+  is_following_ = false;
+  left_at_ = log_.calls();
+}
 
 // What the program does now it did at a place in the plan, or at one that was found to be.
 void Forecast::find_place_again() {
@@ -211,7 +228,7 @@ void Forecast::follow(std::uint32_t from) noexcept {
 // The plan was followed to its end, and begins anew.
 void Forecast::begin_round() noexcept {
   const double paid = recomputed_ - round_began_at_;
-  if (is_whole_round_ && paid > unplanned_) return drop_plan();
+  if (is_whole_round_ && paid > kDearer * unplanned_) return drop_plan();
   if (is_whole_round_) failures_ = 0;
   now_ = 0;
   ++round_;

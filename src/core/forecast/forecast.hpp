@@ -104,7 +104,9 @@ class Forecast {
   void find_place_again();
   void follow(std::uint32_t from) noexcept;
   void begin_round() noexcept;
+  void leave() noexcept;
   void drop_plan() noexcept;
+  void put_off() noexcept;
   void stop() noexcept;
 
   ForecastOptions options_;
@@ -126,7 +128,8 @@ class Forecast {
   std::vector<Expected> expected_;
   std::optional<StepPlan> plan_;
   bool is_following_ = false;
-  bool is_expected_ = false;  // what began last
+  std::uint64_t left_at_ = 0;  // the Call before that which was not expected
+  bool is_expected_ = false;   // what began last
   std::uint32_t now_ = 0;
   std::uint32_t round_ = 0;
   bool is_whole_round_ = false;  // the plan was followed from its beginning

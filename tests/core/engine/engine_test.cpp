@@ -64,6 +64,31 @@ TEST(Engine, WhatLivesLongLiesAtTheLeft) {
   engine.free(output);
 }
 
+// The forecast tells operators apart by when their inputs were made. A small block lies among large ones where there is no
+// room for a slab, and can be made again then: in the next step, which is the same, there may be room. Plans were left
+// for that, and made anew in every step.
+TEST(Engine, WhenASmallBlockWasWrittenDoesNotDependOnWhereItLies) {
+  constexpr Grains kPool = 16384;
+  Program program(kPool, {}, kGrainBytes);
+  const auto source = program.source(1, to_bytes(kPool - 1));
+  const auto written_at = [&](const Program::Tensor& tensor) {
+    return program.engine().graph().storages()[tensor.storage].written_at;
+  };
+  const auto is_small = [&](const Program::Tensor& tensor) {
+    const Graph& graph = program.engine().graph();
+    const Value& value = graph.values()[graph.storages()[tensor.storage].current];
+    return program.pool().info(value.block).is_small;
+  };
+  const auto among_large_ones = program.make(2, {source});
+  EXPECT_FALSE(is_small(among_large_ones));
+  EXPECT_EQ(written_at(among_large_ones), 0U);
+  program.release(source);
+  const auto in_slab = program.make(2, {program.source(1, to_bytes(2))});
+  EXPECT_TRUE(is_small(in_slab));
+  EXPECT_EQ(written_at(in_slab), 0U);
+  EXPECT_GT(written_at(program.make(3, {in_slab}, to_bytes(2))), 0U);
+}
+
 TEST(Engine, AThousandChangesInALoop) {
   Program program(16);
   const auto source = program.source(1);

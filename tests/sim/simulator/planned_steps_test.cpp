@@ -1,5 +1,6 @@
 // Steps that repeat, and have a plan (core/forecast, core/plan) as soon as that is seen.
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,57 +18,83 @@
 namespace coop::sim {
 namespace {
 
+struct Chain {
+  std::size_t length = 16;
+  std::size_t steps = 6;
+  std::optional<std::size_t>
+      odd_one;  // a step that lets go of nothing before its end, and ends differently
+};
+
 // A chain, forwards and backwards, whose operators take a copy as large as their result before that itself, and give
 // it back afterwards: as convolutions on a CPU do.
-Trace chain_with_copies(std::size_t length, std::size_t steps) {
+Trace chain_with_copies(const Chain& chain) {
   std::string text = "coop-trace 2\nname 1 forward\nname 2 backward\nsource 0 1048576\n";
   std::size_t events = 1;
   std::size_t next = 1;
-  const auto call = [&](const std::string& words, std::size_t layer) {
-    const std::string bytes = std::to_string((layer * 5 % 7 + 1) * 1_MiB);
+  const auto call = [&](const std::string& words, Bytes size) {
+    const std::string bytes = std::to_string(size);
     text += "call " + words + " makes " + std::to_string(next) + ":" + bytes + " memory +" + bytes +
             " =0 -0\n";
     ++events;
     return next++;
   };
+  const auto size_of = [](std::size_t layer) { return (layer * 5 % 7 + 1) * 1_MiB; };
   const auto release = [&](std::size_t storage) {
+    if (storage == 0) return;
     text += "release " + std::to_string(storage) + "\n";
     ++events;
   };
-  for (std::size_t step = 0; step < steps; ++step) {
+  for (std::size_t step = 0; step < chain.steps; ++step) {
     text += "step\n";
     ++events;
+    const bool is_odd = step == chain.odd_one;
     std::vector<std::size_t> made{0};
-    for (std::size_t i = 0; i < length; ++i) {
-      made.push_back(call("1 0 1000 reads " + std::to_string(made.back()), i));
+    for (std::size_t i = 0; i < chain.length; ++i) {
+      made.push_back(call("1 0 1000 reads " + std::to_string(made.back()), size_of(i)));
     }
     std::size_t gradient = 0;  // the source, at first
-    for (std::size_t i = length; i > 0; --i) {
+    for (std::size_t i = chain.length; i > 0; --i) {
       const std::string reads = std::to_string(made[i]) + " " + std::to_string(gradient);
       const std::size_t before = gradient;
-      gradient = call("2 0 2000 reads " + reads, i - 1);
-      release(made[i]);
-      if (before > 0) release(before);
+      gradient = call("2 0 2000 reads " + reads, size_of(i - 1) + (is_odd && i == 1 ? 1_MiB : 0));
+      if (!is_odd) release(made[i]);
+      release(before);
     }
     release(gradient);
+    for (std::size_t i = 1; is_odd && i <= chain.length; ++i) release(made[i]);
   }
   return parse_trace(text + "end " + std::to_string(events) + "\n", "test");
 }
 
+SimulationResult run_in(double ratio, const Trace& trace, const char* policy = "coop") {
+  const auto peak = static_cast<double>(measure_demand(trace).peak_bytes);
+  SimulationResult result =
+      simulate(trace, {.policy = policy, .budget = static_cast<Bytes>(ratio * peak)});
+  EXPECT_TRUE(result.is_ok()) << result.failure->why;
+  return result;
+}
+
 // What was taken first lay in the place of the result, which then had to lie elsewhere, and so had others.
 TEST(PlannedSteps, MemoryThatIsTakenBeforeTheResultHasAPlaceOfItsOwn) {
-  const Trace trace = chain_with_copies(16, 6);
-  const auto peak = static_cast<double>(measure_demand(trace).peak_bytes);
+  const Trace trace = chain_with_copies({});
   for (const double ratio : {0.7, 0.6, 0.5}) {
-    const auto last_step = [&](const char* policy) {
-      const SimulationResult result =
-          simulate(trace, {.policy = policy, .budget = static_cast<Bytes>(ratio * peak)});
-      EXPECT_TRUE(result.is_ok()) << result.failure->why;
-      return result.last();
-    };
-    const StepResult planned = last_step("coop");
+    const StepResult planned = run_in(ratio, trace).last();
     EXPECT_EQ(planned.searches, 0U) << ratio;
-    EXPECT_LT(planned.overhead(), last_step("coop-online").overhead()) << ratio;
+    EXPECT_LT(planned.overhead(), run_in(ratio, trace, "coop-online").last().overhead()) << ratio;
+  }
+}
+
+// Programs do something more every so many steps. The plan is left there, and found again: a new one, made from such a
+// step, was dearer than none, and then there was none.
+TEST(PlannedSteps, OneThatEndsDifferentlyCostsNoPlan) {
+  for (const double ratio : {0.8, 0.7, 0.6, 0.5, 0.45, 0.4}) {
+    for (const std::size_t odd_one : {4U, 5U, 6U}) {
+      const Trace trace = chain_with_copies({.length = 24, .steps = 12, .odd_one = odd_one});
+      const SimulationResult result = run_in(ratio, trace);
+      for (std::size_t step = odd_one + 2; step < 12; ++step) {
+        EXPECT_EQ(result.steps[step].searches, 0U) << ratio << " " << odd_one << " " << step;
+      }
+    }
   }
 }
 
