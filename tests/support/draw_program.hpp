@@ -16,6 +16,7 @@ struct TextOptions {
   bool has_loops = true;  // of a thousand
   bool has_hooks = true;
   bool has_failures = true;
+  double widens = 0;  // how likely something is made larger, and let go of
 };
 
 // --- the cases that look harmless ---
@@ -187,6 +188,19 @@ inline void exported_and_read(ProgramWriter& w) {
   if (w.random().chance(0.5)) w.change(x);
 }
 
+// c = x.float(), and x goes: what is needed later is larger than what it is made from.
+inline void widened(ProgramWriter& w) {
+  const auto make = [&](Name from, Bytes bytes) {
+    Event event = w.operation({from});
+    const Name name = w.product(event, bytes);
+    w.run(std::move(event));
+    return name;
+  };
+  const Name x = make(w.pick(), kGrainBytes);
+  make(x, to_bytes(w.random().between(2, 8)));
+  w.release(x);
+}
+
 // --- everything else ---
 
 inline Event draw_operator(ProgramWriter& w, const TextOptions& options, bool is_inside = false) {
@@ -249,6 +263,7 @@ inline void draw_event(ProgramWriter& w, const TextOptions& options) {
                               carried_over_steps,
                               fused_update,
                               exported_and_read,
+                              widened,
                               parameter_updated_before_backward};
   Random& random = w.random();
   const double lot = random.unit();
@@ -264,6 +279,8 @@ inline void draw_event(ProgramWriter& w, const TextOptions& options) {
     w.view(w.pick());
   } else if (lot < 0.34) {
     kCases[random.below(kCases.size())](w);
+  } else if (lot < 0.34 + options.widens) {
+    widened(w);
   } else {
     run_drawn_operator(w, options);
   }

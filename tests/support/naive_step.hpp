@@ -28,6 +28,7 @@ class NaiveStep {
 
   struct Decisions {
     std::set<std::pair<Name, Call>> drops;
+    std::set<Name> kept;
     std::map<Call, std::vector<Name>> along;
     std::map<Call, std::vector<Name>> early;
   };
@@ -74,7 +75,9 @@ class NaiveStep {
     std::optional<Call> producer;  // none: a Source
     std::optional<Name> name;
     bool is_current = true;
+    bool is_kept = false;
     bool is_there = true;
+    [[nodiscard]] bool is_held() const { return is_current || is_kept; }
     std::optional<ByteRange> range;
   };
   struct Change {
@@ -176,15 +179,19 @@ class NaiveStep {
   void free_orphans() {
     for (Version version = 0; version < versions_.size(); ++version) {
       VersionState& state = versions_[version];
-      if (!state.producer && !is_alive(version)) state.is_there = false;
+      if ((state.producer && !state.is_kept) || is_alive(version)) continue;
+      state.is_there = false;
+      state.is_kept = false;
     }
   }
 
   void release(std::size_t storage) {
     const Version version = current_.at(storage);
     current_.erase(storage);
-    versions_[version].is_current = false;
-    if (versions_[version].producer) versions_[version].is_there = false;
+    VersionState& state = versions_[version];
+    state.is_current = false;
+    state.is_kept = state.producer && decisions_.kept.contains(*state.name);
+    if (state.producer && !state.is_kept) state.is_there = false;
     free_orphans();
   }
 
@@ -290,7 +297,7 @@ class NaiveStep {
 
   void drop_if_planned(Version version, Call call) {
     VersionState& state = versions_[version];
-    if (!state.producer || !state.name || !state.is_current) return;
+    if (!state.producer || !state.name || !state.is_held()) return;
     if (decisions_.drops.contains({*state.name, call})) state.is_there = false;
   }
 
@@ -374,7 +381,7 @@ class NaiveStep {
     std::set<Version> touched = state.reads;
     for (const Version output :
          outputs) {  // what the program has, and is made twice, is not touched
-      const bool is_made_twice = versions_[output].is_current && was_there.contains(output);
+      const bool is_made_twice = versions_[output].is_held() && was_there.contains(output);
       if (!is_made_twice) touched.insert(output);
     }
     for (const Version version : touched) {
@@ -382,7 +389,7 @@ class NaiveStep {
         return calls_.at(other).reads.contains(version);
       });
       if (is_wanted || needed.contains(version)) continue;
-      if (versions_[version].is_current) {
+      if (versions_[version].is_held()) {
         drop_if_planned(version, call);
       } else if (versions_[version].producer || !was_there.contains(version)) {
         versions_[version].is_there = false;  // but what was there and cannot be made stays

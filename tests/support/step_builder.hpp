@@ -147,7 +147,7 @@ inline StepRecord random_step(Random& random, const RandomStepOptions& options) 
 
 // A network of layers: forward, then backward, which reads what forward made in the opposite order; parameters are
 // changed at the end. Some layers change what they get where it is, some make two results, some read what an
-// earlier one made.
+// earlier one made; some make something larger of their result, and let go of that.
 inline StepRecord random_training_step(Random& random, int layers, int most_grains = 8) {
   using Storage = StepBuilder::Storage;
   StepBuilder step;
@@ -175,6 +175,12 @@ inline StepRecord random_training_step(Random& random, int layers, int most_grai
     layer.result = step.call(call);
     if (call.makes.size() > 1) layer.saved.push_back(layer.result + 1);
     if (random.chance(0.2)) step.call({.writes = {{layer.result, true}}, .cost = cost()});
+    if (call.makes.size() == 1 && random.chance(0.2)) {
+      const Bytes larger = call.makes[0] + bytes();
+      const Storage wide = step.call({.reads = {layer.result}, .makes = {larger}, .cost = cost()});
+      step.release(layer.result);
+      layer.result = wide;
+    }
     before = layer.result;
     net.push_back(layer);
   }

@@ -340,7 +340,7 @@ void Engine::validate() const {
     COOP_CHECK(!value.region || !(value.is_resident() || value.is_source()));
     if (value.is_resident()) {
       COOP_CHECK(pool_.contains(value.block) && value_of_[value.block.index()] == id);
-      COOP_CHECK(value.is_current || value.is_source() || value.holds > 0);
+      COOP_CHECK(value.is_held() || value.is_source() || value.holds > 0);
     }
     if (value.is_orphan) orphaned += value.bytes;
   });

@@ -142,12 +142,24 @@ void Engine::follow_plan() noexcept {
   forecast_->call_is_over();
 }
 
-bool Engine::is_planned_absent(const Value& value) const noexcept {
+// The version that the plan, which is followed, speaks of.
+std::optional<StepPlan::Version> Engine::planned_version(const Value& value) const noexcept {
   const StepPlan* plan = forecast_ ? forecast_->plan() : nullptr;
-  if (plan == nullptr || value.is_source()) return false;
+  if (plan == nullptr || value.is_source()) return std::nullopt;
   const Call& call = graph_.calls()[value.producer];
-  if (call.round != forecast_->round()) return false;
-  return plan->is_absent(plan->version(call.step_call, value.output), forecast_->now());
+  if (call.round != forecast_->round()) return std::nullopt;
+  return plan->version(call.step_call, value.output);
+}
+
+bool Engine::is_planned_absent(const Value& value) const noexcept {
+  const auto version = planned_version(value);
+  return version && forecast_->plan()->is_absent(*version, forecast_->now());
+}
+
+// See Note [Kept versions] in the planner.
+bool Engine::is_planned_kept(const Value& value) const noexcept {
+  const auto version = planned_version(value);
+  return version && forecast_->plan()->is_kept[*version];
 }
 
 void Engine::drop_if_planned(ValueId id) {

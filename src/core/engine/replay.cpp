@@ -271,7 +271,7 @@ void Replay::deliver(CallId call_id, std::span<const BlockId> outputs) {
     COOP_CHECK(engine_.pool_.contains(block));
     ValueId receiver;
     graph_.for_each_output(graph_.calls()[call_id], [&](ValueId id, const Value& value) {
-      const bool is_wanted = value.is_current || value.wanted > 0;
+      const bool is_wanted = value.is_held() || value.wanted > 0;
       if (value.output == i && !value.is_resident() && is_wanted) receiver = id;
     });
     if (!receiver) {

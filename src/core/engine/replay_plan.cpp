@@ -109,10 +109,10 @@ std::uint64_t Replay::next_reader(const Value& value) const {
   return next;
 }
 
-// A past Value has memory only while somebody is going to read it.
+// A past Value that is not kept has memory only while somebody is going to read it.
 void Replay::drop_scratch(ValueId id) noexcept {
   const Value& value = graph_.values()[id];
-  const bool is_scratch = value.is_resident() && !value.is_current && !value.is_source();
+  const bool is_scratch = value.is_resident() && !value.is_held() && !value.is_source();
   if (is_scratch && value.wanted == 0) engine_.give_back(engine_.displace(id));
 }
 

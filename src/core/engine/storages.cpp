@@ -95,14 +95,16 @@ void Engine::release(StorageId storage) noexcept {
   if (forecast_) forecast_->storage_goes(use_of(storage));
   graph_.remove_storage(storage);
   if (!graph_.values().contains(id)) return;
-  // Others are made from it. A Source must stay for them; anything else can be made again, and goes,
-  // unless another thread's replay is using it: that drops it when it is done.
-  const Value& value = graph_.values()[id];
+  // Others are made from it. A Source must stay for them; anything else can be made again, and goes, unless the plan
+  // has it stay, or another thread's replay is using it: that drops it when it is done.
+  Value& value = graph_.values()[id];
   if (value.is_source()) {
     note_orphan(id);
-  } else if (value.is_resident() && value.wanted == 0) {
-    give_back(displace(id));
+    return;
   }
+  value.is_kept = is_planned_kept(value);
+  if (value.is_kept) ++stats_.kept;
+  if (value.is_resident() && !value.is_kept && value.wanted == 0) give_back(displace(id));
 }
 
 void Engine::make_resident(StorageId storage) {

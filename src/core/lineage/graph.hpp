@@ -67,6 +67,7 @@ struct Value {
   std::uint32_t holds = 0;  // by operators that are running, and by a replay
   bool is_current = false;
   bool is_orphan = false;  // a Source that nobody can read, kept for Calls that do
+  bool is_kept = false;    // past, and its memory stays for Calls that read it, until it is evicted
   // A Source only until the operator ends that writes it, in place of what can be made again.
   bool is_being_written = false;
   // Of the running replay: how many planned Calls still read it, the next of them, and whether it is what
@@ -88,6 +89,8 @@ struct Value {
 
   [[nodiscard]] bool is_source() const { return !producer; }
   [[nodiscard]] bool is_resident() const { return static_cast<bool>(block); }
+  // Its memory is its own. Of another past Value that can be made again, it is the running replay's.
+  [[nodiscard]] bool is_held() const { return is_current || is_kept; }
 };
 
 struct Call {

@@ -24,6 +24,7 @@ constexpr int kMostTakenBack = 50;
 // Later, when blocks did not fit and a few drops more were needed, only what these have made superfluous is looked for.
 void DropSearch::improve() {
   take_back_all_superfluous();
+  let_go_of_what_is_kept_in_vain();
   if (std::exchange(has_had_second_thoughts_, true) || evaluation_.overhead() == 0) return;
   const std::size_t evaluations = evaluations_;
   Drops best = drops_;
@@ -48,6 +49,7 @@ void DropSearch::improve() {
     keep_if_better(find_other_than_some(random));
     left -= std::min(left, std::max<std::size_t>(1, evaluations_ - before));
   }
+  let_go_of_what_is_kept_in_vain();
   most_overhead_ = std::numeric_limits<double>::infinity();
   most_evaluations_ = kMostEvaluations;
   evaluations_ = evaluations;  // those that the search is allowed are its own
@@ -104,6 +106,17 @@ bool DropSearch::find_other_than_some(SplitMix& random) {
 void DropSearch::take_back_all_superfluous() {
   for (int round = 0; round < kMostTakenBack && take_back_superfluous(); ++round) {
   }
+}
+
+// What was dropped for it has been taken back: nothing is made from it.
+void DropSearch::let_go_of_what_is_kept_in_vain() {
+  if (!drops_.keeps_some()) return;
+  static_cast<void>(evaluate(Detail::kGaps));
+  for (const Gap& gap : evaluation_.gaps()) {
+    const bool is_never_used = gap.is_last && gap.from < facts_.versions[gap.version].current_until;
+    if (is_never_used && drops_.keeps(gap.version)) drops_.set_kept(gap.version, false);
+  }
+  static_cast<void>(evaluate(Detail::kGaps));
 }
 
 // See Note [Superfluous drops]. False: there is nothing to take back.

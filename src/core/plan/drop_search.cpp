@@ -32,9 +32,10 @@ constexpr double kLeastCost = 1;  // nanoseconds
 
 }  // namespace
 
-DropSearch::DropSearch(const StepFacts& facts, Bytes budget)
+DropSearch::DropSearch(const StepFacts& facts, Bytes budget, Keeping keeping)
     : facts_(facts),
       budget_(budget),
+      keeping_(keeping),
       evaluation_(facts),
       drops_(facts.versions.size()),
       superfluous_(facts, budget),
@@ -47,7 +48,7 @@ bool DropSearch::fit() {
   double last_worst = 0;
   int stuck = 0;
   bool is_disappointed = false;
-  batch_.clear();
+  batch_ = {};
   evaluation_.price_limit = price_limit_;
   for (int round = 0; round < kMostRounds; ++round) {
     if (evaluations_ >= most_evaluations_ || !evaluate(Detail::kGaps)) return false;
@@ -61,7 +62,7 @@ bool DropSearch::fit() {
       is_disappointed = true;
       continue;
     }
-    batch_.clear();
+    batch_ = {};
     excess_.measure(evaluation_.memory(), budget_);
     find_candidates();
     if (must_look_further()) continue;
@@ -114,13 +115,16 @@ void DropSearch::find_candidates() {
     const Bytes bytes = facts_.versions[gap.version].bytes;
     const double takes = excess_.taken_by(gap, bytes);
     if (takes <= 0) continue;
+    if (keeping_ == Keeping::kAllowed && gap.smaller != StepFacts::kNone) {
+      children_.push_back({gap.smaller, true, gap.cost_if_kept, 0, takes, i});
+    }
     if (gap.is_too_dear) {
       unseen_ = std::min(unseen_, evaluation_.price_limit * static_cast<double>(bytes) / takes);
       continue;
     }
     if (gap.parent != StepFacts::kNone) {
       const double own = facts_.cost[facts_.versions[gap.version].producer];
-      children_.push_back({gap.parent, own, gap.extra_cost - own, takes, i});
+      children_.push_back({gap.parent, false, own, gap.extra_cost - own, takes, i});
     }
     candidates_.push_back({(gap.extra_cost + kLeastCost) / takes, takes, i});
   }
@@ -131,13 +135,18 @@ void DropSearch::find_groups() {
   groups_.clear();
   std::sort(children_.begin(), children_.end(), [](const Child& a, const Child& b) {
     if (a.parent != b.parent) return a.parent < b.parent;
+    if (a.is_parent_kept != b.is_parent_kept) return b.is_parent_kept;
     const double left = a.own * b.takes;
     const double right = b.own * a.takes;
     return left != right ? left < right : a.gap < b.gap;
   });
   for (std::size_t begin = 0, end = 0; begin < children_.size(); begin = end) {
-    while (end < children_.size() && children_[end].parent == children_[begin].parent) ++end;
-    add_group(begin, end);
+    const Child& first = children_[begin];
+    while (end < children_.size() && children_[end].parent == first.parent &&
+           children_[end].is_parent_kept == first.is_parent_kept) {
+      ++end;
+    }
+    first.is_parent_kept ? add_saving(begin, end) : add_group(begin, end);
   }
 }
 
@@ -158,6 +167,33 @@ void DropSearch::add_group(std::size_t begin, std::size_t end) {
   }
   if (best_end - begin < 2) return;
   groups_.push_back({begin, best_end});
+  candidates_.push_back(best);
+}
+
+// See Note [Keeping instead]. What it takes is looked at where all of the gaps are.
+void DropSearch::add_saving(std::size_t begin, std::size_t end) {
+  const StepFacts::Version kept = children_[begin].parent;
+  const Bytes lost = facts_.versions[kept].bytes;
+  Bytes bytes = 0;
+  double cost = kLeastCost;
+  Gap together{.before = std::numeric_limits<Moment>::max()};
+  Candidate best{.score = kInfinite};
+  std::size_t best_end = begin;
+  for (std::size_t i = begin; i < end; ++i) {
+    const Gap& gap = evaluation_.gaps()[children_[i].gap];
+    bytes += facts_.versions[gap.version].bytes;
+    cost += children_[i].own;
+    together.after = std::max(together.after, gap.after);
+    together.before = std::min(together.before, gap.before);
+    const double takes = bytes > lost && together.after < together.before
+                             ? excess_.taken_by(together, bytes - lost)
+                             : 0;
+    if (takes <= 0 || cost / takes >= best.score) continue;
+    best = {cost / takes, takes, children_[begin].gap, static_cast<std::uint32_t>(groups_.size())};
+    best_end = i + 1;
+  }
+  if (best_end == begin) return;
+  groups_.push_back({begin, best_end, kept});
   candidates_.push_back(best);
 }
 
@@ -205,7 +241,7 @@ void DropSearch::take_batch() {
         break;
       }
     }
-    for_each_gap(candidate, [&](const Gap& gap) { take(gap); });
+    take(candidate);
     taken += candidate.takes;
   }
   double& limit = evaluation_.price_limit;
@@ -215,43 +251,47 @@ void DropSearch::take_batch() {
   batch_excess_ = Excess::weigh(evaluation_.memory(), budget_, batch_worst_);
 }
 
-void DropSearch::take(const Gap& gap) {
-  // A second drop of the same version would cost something else.
-  if (taken_in_[gap.version] == batches_) return;
-  taken_in_[gap.version] = batches_;
-  batch_.push_back({gap.version, gap.from});
-  drops_.add(batch_.back());
-  if (gap.is_last) return;
-  paid_ = std::max(paid_, gap.cost / static_cast<double>(facts_.versions[gap.version].bytes));
+void DropSearch::take(const Candidate& candidate) {
+  const StepFacts::Version kept = kept_by(candidate);
+  if (kept != StepFacts::kNone && !drops_.keeps(kept)) {
+    batch_.kept.push_back(kept);
+    drops_.set_kept(kept, true);
+  }
+  for_each_gap(candidate, [&](const Gap& gap) {
+    // A second drop of the same version would cost something else.
+    if (taken_in_[gap.version] == batches_) return;
+    taken_in_[gap.version] = batches_;
+    batch_.drops.push_back({gap.version, gap.from});
+    drops_.add(batch_.drops.back());
+    if (gap.is_last) return;
+    const double cost = kept == StepFacts::kNone ? gap.cost : gap.cost_if_kept;
+    paid_ = std::max(paid_, cost / static_cast<double>(facts_.versions[gap.version].bytes));
+  });
 }
 
 bool DropSearch::is_disappointing() {
-  if (batch_.empty()) return false;
+  if (batch_.is_empty()) return false;
   const double left = Excess::weigh(evaluation_.memory(), budget_, batch_worst_);
   return batch_excess_ - left < kDisappointing * promised_ * batch_excess_;
 }
 
 void DropSearch::take_back() {
-  for (const Drop& drop : batch_) drops_.remove(drop);
-  batch_.clear();
+  remove(batch_);
+  batch_ = {};
 }
 
 void DropSearch::try_one_by_one() {
   const std::size_t trials = std::min(candidates_.size(), kTrials);
   sort_best(0, trials);
-  std::vector<std::vector<Drop>> drops(trials);
-  for (std::size_t i = 0; i < trials; ++i) {
-    for_each_gap(candidates_[i], [&](const Gap& gap) {
-      drops[i].push_back({gap.version, gap.from});
-    });
-  }
+  std::vector<Batch> batches;
+  for (std::size_t i = 0; i < trials; ++i) batches.push_back(batch_of(candidates_[i]));
   const double worst = excess_.worst();
   const double overhead = evaluation_.overhead();
   const double excess = Excess::weigh(evaluation_.memory(), budget_, worst);
   double best_score = kInfinite;
   std::size_t best = trials_++ % trials;  // none may help by itself
   for (std::size_t i = 0; i < trials; ++i) {
-    for (const Drop& drop : drops[i]) drops_.add(drop);
+    add(batches[i]);
     const bool is_possible = evaluate(Detail::kMemory);
     const double taken = excess - Excess::weigh(evaluation_.memory(), budget_, worst);
     const double score = (evaluation_.overhead() - overhead + kLeastCost) / taken;
@@ -259,9 +299,31 @@ void DropSearch::try_one_by_one() {
       best_score = score;
       best = i;
     }
-    for (const Drop& drop : drops[i]) drops_.remove(drop);
+    remove(batches[i]);
   }
-  for (const Drop& drop : drops[best]) drops_.add(drop);
+  add(batches[best]);
+}
+
+StepFacts::Version DropSearch::kept_by(const Candidate& candidate) const {
+  return candidate.group == StepFacts::kNone ? StepFacts::kNone : groups_[candidate.group].kept;
+}
+
+DropSearch::Batch DropSearch::batch_of(const Candidate& candidate) const {
+  Batch batch;
+  for_each_gap(candidate, [&](const Gap& gap) { batch.drops.push_back({gap.version, gap.from}); });
+  const StepFacts::Version kept = kept_by(candidate);
+  if (kept != StepFacts::kNone && !drops_.keeps(kept)) batch.kept.push_back(kept);
+  return batch;
+}
+
+void DropSearch::add(const Batch& batch) {
+  for (const Drop& drop : batch.drops) drops_.add(drop);
+  for (const StepFacts::Version version : batch.kept) drops_.set_kept(version, true);
+}
+
+void DropSearch::remove(const Batch& batch) {
+  for (const Drop& drop : batch.drops) drops_.remove(drop);
+  for (const StepFacts::Version version : batch.kept) drops_.set_kept(version, false);
 }
 
 }  // namespace coop

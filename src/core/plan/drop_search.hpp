@@ -18,6 +18,13 @@
 //   - Prices. Costs of gaps are the dear part of an evaluation. Those of gaps that would cost many times what
 //     has been paid per byte so far are not looked into, until nothing cheaper is left.
 //
+// Note [Keeping instead]
+//
+// What is made from something smaller that the program has let go of can be dropped at the price of the smaller one's
+// memory (Note [Kept versions]): all that is made from one smaller version in this way is one candidate, which takes the
+// difference. That looks cheap, and leaves less for what is dropped later: who has kept something may be better off
+// without, which is the planner's to find out.
+//
 // Note [Second thoughts]
 //
 // Greedy choices regret nothing. So once the step fits, what is superfluous is taken back (Note [Superfluous drops]);
@@ -43,7 +50,9 @@ namespace coop {
 
 class DropSearch {
  public:
-  DropSearch(const StepFacts& facts, Bytes budget);
+  enum class Keeping : std::uint8_t { kAllowed, kBarred };
+
+  DropSearch(const StepFacts& facts, Bytes budget, Keeping keeping = Keeping::kAllowed);
 
   // Adds drops until the step fits, beside what evaluation().besides says. False: it cannot be done, or not so.
   [[nodiscard]] bool fit();
@@ -63,6 +72,7 @@ class DropSearch {
   };
   struct Child {  // a gap whose version is made from a past one
     StepFacts::Version parent = 0;
+    bool is_parent_kept = false;
     double own = 0;   // cost of the call that makes it
     double rest = 0;  // of all others
     double takes = 0;
@@ -71,6 +81,12 @@ class DropSearch {
   struct Group {  // of children_
     std::size_t begin = 0;
     std::size_t end = 0;
+    StepFacts::Version kept = StepFacts::kNone;
+  };
+  struct Batch {
+    std::vector<Drop> drops;
+    std::vector<StepFacts::Version> kept;  // that were not before
+    [[nodiscard]] bool is_empty() const { return drops.empty(); }
   };
 
   [[nodiscard]] bool evaluate(StepEvaluation::Detail detail);
@@ -88,19 +104,26 @@ class DropSearch {
   [[nodiscard]] bool find_other_than(const Replay& replay);
   [[nodiscard]] bool find_other_than_some(SplitMix& random);
   void take_back_all_superfluous();
+  void let_go_of_what_is_kept_in_vain();
   [[nodiscard]] bool take_back_superfluous();
 
   void find_groups();
   void add_group(std::size_t begin, std::size_t end);
+  void add_saving(std::size_t begin, std::size_t end);
+  [[nodiscard]] StepFacts::Version kept_by(const Candidate& candidate) const;
+  [[nodiscard]] Batch batch_of(const Candidate& candidate) const;
+  void add(const Batch& batch);
+  void remove(const Batch& batch);
   void sort_best(std::size_t begin, std::size_t end);
   void take_batch();
-  void take(const Gap& gap);
+  void take(const Candidate& candidate);
   void try_one_by_one();
   template <typename Visit>
   void for_each_gap(const Candidate& candidate, const Visit& visit) const;
 
   const StepFacts& facts_;
   Bytes budget_;
+  Keeping keeping_;
   StepEvaluation evaluation_;
   Drops drops_;
   Excess excess_;
@@ -116,7 +139,7 @@ class DropSearch {
   double unseen_ = 0;  // the least score that gaps beyond the price limit may have
 
   // The last batch.
-  std::vector<Drop> batch_;
+  Batch batch_;
   double promised_ = 0;  // part of the excess
   double batch_worst_ = 0;
   double batch_excess_ = 0;

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <span>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "core/plan/block_layout.hpp"
@@ -20,7 +21,8 @@
 // memory is left to the drops at the calls where blocks stuck out, drops are added, and all is laid out anew.
 //
 // Drops that have been improved leave nothing over, and then addresses may cost more than the improvement brought. Where
-// they cost much, the drops as they were found are laid out as well, and the cheaper plan is taken.
+// they cost much, the drops as they were found are laid out as well, and the cheaper plan is taken. So it is where
+// something is kept: another plan does without (Note [Keeping instead]).
 
 namespace coop {
 namespace {
@@ -42,13 +44,14 @@ class Planner {
  public:
   enum class Drops : std::uint8_t { kImproved, kAsFound };
 
-  Planner(const StepRecord& step, const PlanOptions& options, Drops drops)
+  Planner(const StepRecord& step, const PlanOptions& options, Drops drops,
+          DropSearch::Keeping keeping)
       : step_(step),
         options_(options),
         drops_(drops),
         budget_(options.budget / kBlockAlignment * kBlockAlignment),
         facts_(step, options.small_limit, options.most_depth),
-        search_(facts_, budget_),
+        search_(facts_, budget_, keeping),
         evaluation_(search_.evaluation()),
         layout_(options.held, budget_) {}
 
@@ -72,6 +75,7 @@ class Planner {
   }
 
   [[nodiscard]] double overhead_without_addresses() const { return overhead_without_addresses_; }
+  [[nodiscard]] bool keeps_some() const { return search_.drops().keeps_some(); }
 
  private:
   // --- blocks ---
@@ -185,10 +189,14 @@ class Planner {
     plan.goes_after.resize(facts_.calls + 1);
     plan.comes_along.resize(facts_.calls + 1);
     plan.absences.resize(facts_.first_version.back());
+    plan.is_kept.resize(facts_.first_version.back());
+    for (StepFacts::Version version = 0; version < plan.is_kept.size(); ++version) {
+      plan.is_kept[version] = search_.drops().keeps(version);
+    }
     for (const Gap& gap : evaluation_.gaps()) {
       if (!gap.is_dropped) continue;
       // What nobody needs any more is absent until it would have gone anyway.
-      const Call until = gap.is_last ? facts_.versions[gap.version].current_until : gap.until;
+      const Call until = gap.is_last ? evaluation_.held_until(gap.version) : gap.until;
       plan.absences[gap.version].push_back({gap.from, until});
       plan.goes_after[gap.from].push_back(gap.version);
     }
@@ -271,16 +279,38 @@ class Planner {
   std::vector<PlannedBlock> small_;
 };
 
+using Plan = std::optional<StepPlan>;
+
+Plan cheaper(Plan one, Plan other) {
+  return other && (!one || other->overhead_ns < one->overhead_ns) ? std::move(other)
+                                                                  : std::move(one);
+}
+
+struct Attempt {
+  Plan plan;
+  bool has_kept = false;
+};
+
+Attempt plan_with(const StepRecord& step, const PlanOptions& options, DropSearch::Keeping keeping) {
+  Planner planner(step, options, Planner::Drops::kImproved, keeping);
+  Attempt found{.plan = planner.plan(), .has_kept = planner.keeps_some()};
+  const double least = planner.overhead_without_addresses();
+  const bool has_drops = least > 0;  // else there is nothing to improve, or no way to fit
+  const bool is_good = found.plan && found.plan->overhead_ns <= kDearAddresses * least;
+  if (!has_drops || is_good) return found;
+  Planner other(step, options, Planner::Drops::kAsFound, keeping);
+  found.plan = cheaper(std::move(found.plan), other.plan());
+  found.has_kept = found.has_kept || other.keeps_some();
+  return found;
+}
+
 }  // namespace
 
 std::optional<StepPlan> plan_step(const StepRecord& step, const PlanOptions& options) {
-  Planner planner(step, options, Planner::Drops::kImproved);
-  std::optional<StepPlan> plan = planner.plan();
-  const double least = planner.overhead_without_addresses();
-  const bool has_drops = least > 0;  // else there is nothing to improve, or no way to fit
-  if (!has_drops || (plan && plan->overhead_ns <= kDearAddresses * least)) return plan;
-  std::optional<StepPlan> other = Planner(step, options, Planner::Drops::kAsFound).plan();
-  return other && (!plan || other->overhead_ns < plan->overhead_ns) ? other : plan;
+  Attempt found = plan_with(step, options, DropSearch::Keeping::kAllowed);
+  if (!found.has_kept) return std::move(found.plan);
+  return cheaper(std::move(found.plan),
+                 plan_with(step, options, DropSearch::Keeping::kBarred).plan);
 }
 
 }  // namespace coop

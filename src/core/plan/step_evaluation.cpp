@@ -58,7 +58,9 @@ void StepEvaluation::let_sources_arrive(Call call) {
   }
   if (facts_.gone_before[call].empty()) return;
   const Moment moment = add_moment(call, 0);
-  for (const Version version : facts_.gone_before[call]) end_life(version, call, moment + 1);
+  for (const Version version : facts_.gone_before[call]) {
+    if (is_gone(version, call)) end_life(version, call, moment + 1);
+  }
 }
 
 // False: too much runs again.
@@ -130,7 +132,9 @@ void StepEvaluation::run_call(Call call) {
   for (const Version made : facts_.outputs(call)) {
     drop_if_planned(made, call);
   }
-  for (const Version version : facts_.gone_after[call]) end_life(version, call, moment + 1);
+  for (const Version version : facts_.gone_after[call]) {
+    if (is_gone(version, call + 1)) end_life(version, call, moment + 1);
+  }
 }
 
 // --- memory and gaps ---
@@ -211,7 +215,7 @@ void StepEvaluation::estimate(Gap& gap) {
   const Call call = gap.until;
   const Call producer = facts_.versions[gap.version].producer;
   for (const Version input : facts_.inputs[producer]) {
-    const bool is_past_and_missing = !state_[input].is_there && !facts_.is_current(input, call);
+    const bool is_past_and_missing = !state_[input].is_there && !is_held(input, call);
     if (is_past_and_missing && facts_.readers[input].size() > 1) {
       gap.parent = input;
       break;
@@ -230,16 +234,43 @@ void StepEvaluation::estimate(Gap& gap) {
       // It was there for a moment within the gap, and then the gap's version would have come along.
       const StateOfCall& made = state_of_call_[maker];
       const bool was_there = made.ran_for != StepFacts::kNone && made.ran_for > gap.from;
-      if (was_there && !facts_.is_current(version, call)) continue;
+      if (was_there && !is_held(version, call)) continue;
     }
     if (state_of_call_[maker].seen_by_walk == walks_) continue;
     state_of_call_[maker].seen_by_walk = walks_;
     gap.cost += facts_.cost[maker];
-    const bool is_for_later = version != gap.version && facts_.is_current(version, call + 1);
+    const bool is_for_later = version != gap.version && is_held(version, call + 1);
     if (!is_for_later) gap.extra_cost += facts_.cost[maker];
     for (const Version input : facts_.inputs[maker]) stack_.push_back(input);
   }
   gap.is_too_dear = left == 0 || gap.cost > limit;
+  find_smaller(gap);
+}
+
+// Goes back from call to call as long as just one version is missing.
+void StepEvaluation::find_smaller(Gap& gap) const {
+  constexpr int kMostCalls = 4;
+  Bytes least = facts_.versions[gap.version].bytes;
+  double cost = 0;
+  Version version = gap.version;
+  for (int left = kMostCalls; left > 0; --left) {
+    const Call maker = facts_.versions[version].producer;
+    cost += facts_.cost[maker];
+    Version missing = StepFacts::kNone;
+    for (const Version input : facts_.inputs[maker]) {
+      if (state_[input].is_there) continue;
+      if (missing != StepFacts::kNone) return;
+      missing = input;
+    }
+    if (missing == StepFacts::kNone || !facts_.is_keepable(missing)) return;
+    if (is_held(missing, gap.until)) return;  // dropped itself
+    if (facts_.versions[missing].bytes < least) {
+      least = facts_.versions[missing].bytes;
+      gap.smaller = missing;
+      gap.cost_if_kept = cost;
+    }
+    version = missing;
+  }
 }
 
 // --- blocks ---

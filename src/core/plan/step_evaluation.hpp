@@ -57,6 +57,9 @@ struct Gap {
   bool is_too_dear = false;  // beyond the limit: the costs are not known
   StepFacts::Version parent =
       StepFacts::kNone;  // a past version that it, and others, would be made from
+  // A smaller past version: were that kept, it could be made again for so much.
+  StepFacts::Version smaller = StepFacts::kNone;
+  double cost_if_kept = 0;
 };
 
 // Memory that is held under one address from the beginning of moment `from` to the end of moment `until`.
@@ -97,6 +100,11 @@ class StepEvaluation {
   [[nodiscard]] const std::vector<Bytes>& memory() const { return memory_; }          // by moment
   [[nodiscard]] const std::vector<StepFacts::Call>& calls() const { return calls_; }  // by moment
   [[nodiscard]] const std::vector<Gap>& gaps() const { return gaps_; }
+  // The first call at whose beginning it is neither current nor kept.
+  [[nodiscard]] StepFacts::Call held_until(StepFacts::Version version) const {
+    const StepFacts::VersionFacts& facts = facts_.versions[version];
+    return drops_->keeps(version) ? facts.kept_until : facts.current_until;
+  }
   // What all that ran again for a call cost.
   [[nodiscard]] double ran_again_for(StepFacts::Call call) const {
     return state_of_call_[call].cost;
@@ -124,6 +132,15 @@ class StepEvaluation {
     double cost = 0;  // of what ran again for it
   };
 
+  // Current, or kept.
+  [[nodiscard]] bool is_held(Version version, Call call) const {
+    return held_until(version) > call;
+  }
+  // Of what is said to be gone when `next` is the next call: some of it is kept, or was not.
+  [[nodiscard]] bool is_gone(Version version, Call next) const {
+    return !facts_.is_keepable(version) || held_until(version) == next;
+  }
+
   void begin();
   void let_sources_arrive(Call call);
   [[nodiscard]] bool bring_back_inputs(Call call);
@@ -148,6 +165,7 @@ class StepEvaluation {
   void end_life(Version version, Call call, Moment end);
   void leave(Version version);
   void estimate(Gap& gap);
+  void find_smaller(Gap& gap) const;
 
   void open_block(Version version, Moment moment, Call call, Call by);
   void close_block(Version version);

@@ -109,6 +109,7 @@ class FactsBuilder {
       lineage_.make_orphan(version);
     } else {
       memory_goes(version);
+      lineage_.make_keepable(version);
     }
     lineage_.let_go(version);
     let_orphans_go();
@@ -167,6 +168,7 @@ class FactsBuilder {
     facts_.arrives.close();
     facts_.gone_before.close();
     have_some_arrived_ = false;
+    is_in_call_ = true;
     inputs_.clear();
   }
   void close_call(Call call) {
@@ -175,6 +177,7 @@ class FactsBuilder {
       uses_.emplace_back(input, call);
     }
     next_call_ = call + 1;
+    is_in_call_ = false;
     facts_.inputs.close();
     facts_.protects.close();
     facts_.makes.close();
@@ -285,7 +288,15 @@ class FactsBuilder {
     (have_some_arrived_ ? facts_.gone_before : facts_.gone_after).add(version);
   }
   void let_orphans_go() {
-    for (const Version version : lineage_.gone()) memory_goes(version);
+    for (const Version version : lineage_.gone()) {
+      StepFacts::VersionFacts& facts = facts_.versions[version];
+      if (!lineage_.is_source(version)) {
+        const Call next = is_in_call_ ? next_call_ + 1 : next_call_;
+        if (facts.current_until == next) continue;  // at once
+        facts.kept_until = next;
+      }
+      memory_goes(version);
+    }
     lineage_.gone().clear();
   }
 
@@ -301,6 +312,7 @@ class FactsBuilder {
   std::vector<std::pair<Version, Call>> readers_;
   std::vector<std::pair<Version, Call>> uses_;
   Call next_call_ = 0;
+  bool is_in_call_ = false;
   bool have_some_arrived_ = false;     // since the last call
   std::vector<std::uint32_t> ending_;  // storages whose lineage ends, since the last call
   // Of the running call; kept for their memory.

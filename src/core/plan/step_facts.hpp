@@ -24,6 +24,19 @@
 // (`fixed_from`). A Source whose storage is released stays in memory while something may have to be made from
 // it. Both as the engine does it.
 //
+// Note [Kept versions]
+//
+// The memory of what was made, and can be made again, goes when the program lets go of it. But something smaller may
+// have been made larger, and only the larger is needed again: the input of a norm that computes in float32.
+//
+//     storage      x (1 MiB) ---- read by a cast ---- released
+//     storage                     c (2 MiB) ------------------- ... ------------- read in the backward pass
+//
+// To drop c and make it again from x is cheap, and x takes half of its memory; without x all that came before would have
+// to be made again. So x may be *kept* beyond its release, as long as something could be made from it (`kept_until`). Who
+// is kept is a choice (Drops); a kept version is as if it were current, and may itself be dropped, and come back. What was
+// overwritten cannot be kept: its memory is the next version's.
+//
 // Time. Calls are numbered as in the record; the end of the step counts as one more call, which reads all that
 // is alive. Everything here takes time and memory linear in the record.
 
@@ -48,6 +61,8 @@ struct StepFacts {
     Call producer = kNone;    // none: a Source
     Call current_until = 0;   // the first call at whose beginning it is not current any more
     Call fixed_from = kNone;  // from this call on a Source
+    // The same as current_until, were it kept when it is released; 0: it cannot be.
+    Call kept_until = 0;
     std::uint32_t storage = 0;
     bool is_there_before = false;  // the step begins: it has a place
   };
@@ -66,6 +81,9 @@ struct StepFacts {
   [[nodiscard]] bool is_current(Version version, Call call) const {
     return versions[version].current_until > call;
   }
+  [[nodiscard]] bool is_keepable(Version version) const {
+    return versions[version].kept_until != 0;
+  }
   [[nodiscard]] bool is_droppable(Version version, Call call) const {
     return versions[version].producer != kNone && versions[version].fixed_from > call;
   }
@@ -80,14 +98,16 @@ struct StepFacts {
   std::vector<double> cost;
   std::vector<Bytes> workspace;  // in whole grains, unless it is small
   Lists<Version> arrives;        // from outside, before the call
-  Lists<Version> gone_before;    // released after those have arrived, and before the call
+  Lists<Version> gone_before;    // the same as gone_after, but after those have arrived
   Lists<Version> inputs;         // what it reads, each once
   Lists<Version> protects;       // what has to be there besides, see Note [Writes to Sources]
-  Lists<Version> early;       // what comes back then if it is missing, see Note [Coming back early]
-  Lists<Version> makes;       // in new memory
-  Lists<Change> changes;      // where they are, from what they were
-  Lists<Change> overwrites;   // where they are, whatever they were
-  Lists<Version> gone_after;  // not needed after the call, by nobody: the memory goes
+  Lists<Version> early;      // what comes back then if it is missing, see Note [Coming back early]
+  Lists<Version> makes;      // in new memory
+  Lists<Change> changes;     // where they are, from what they were
+  Lists<Change> overwrites;  // where they are, whatever they were
+  // Not needed after the call, by nobody: the memory goes. What can be kept comes twice: then, and when it would go if
+  // it were.
+  Lists<Version> gone_after;
 
   // --- by version ---
   Lists<Call> readers;  // that can be run again, in order

@@ -40,7 +40,7 @@ void StepLineage::let_go_of_doomed() {
     VersionState& state = versions_[version];
     if (state.is_current || state.readers > 0 || state.is_dead) continue;
     state.is_dead = true;
-    if (state.is_orphan) gone_.push_back(version);
+    if (state.is_orphan || state.is_keepable) gone_.push_back(version);
     if (!is_source(version)) leave_producer(version);
   }
 }

@@ -38,11 +38,13 @@ class StepLineage {
   void retire(Version version) { versions_[version].is_current = false; }
   // A Source that was released, and stays for others.
   void make_orphan(Version version) { versions_[version].is_orphan = true; }
+  // What was released, and could stay for others as well.
+  void make_keepable(Version version) { versions_[version].is_keepable = !is_source(version); }
   // If nobody needs it.
   void let_go(Version version);
   // It has become a Source.
   void cut(Version version);
-  // Orphans that nobody needs any more, for the caller to empty.
+  // Of these two, those that nobody needs any more, for the caller to empty.
   std::vector<Version>& gone() { return gone_; }
 
   // The nearest current versions made from it, directly or through past ones. When these are cut, what was
@@ -54,6 +56,7 @@ class StepLineage {
     bool is_current = true;
     bool is_dead = false;
     bool is_orphan = false;
+    bool is_keepable = false;
     std::uint32_t readers = 0;                      // that are needed
     std::uint32_t depth = 0;                        // calls between it and the farthest Source
     std::uint32_t first_reader = StepFacts::kNone;  // in readers_

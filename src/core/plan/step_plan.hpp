@@ -51,6 +51,8 @@ class StepPlan {
   std::vector<std::vector<Version>> comes_along;  // made with what the call needs, for later
   // --- by version ---
   std::vector<std::vector<Absence>> absences;  // in order
+  std::vector<bool>
+      is_kept;  // its memory stays when its storage is released, for others that are made from it
 
   struct Allocations {
     std::uint32_t by = 0;

@@ -46,7 +46,7 @@ void StepEvaluation::bring_along(Call call) {
   while (next < agenda_.size()) {
     const Call again = agenda_[next++];
     for (const Version made : facts_.outputs(again)) {
-      const bool is_past = !facts_.is_current(made, call);
+      const bool is_past = !is_held(made, call);
       if (is_past && facts_.versions[made].producer != StepFacts::kNone) offer_readers(made, call);
     }
   }
@@ -70,7 +70,7 @@ void StepEvaluation::offer_readers(Version past, Call call) {
 
 bool StepEvaluation::is_wanted_along(Version version, Call producer, Call call) const {
   if (state_[version].is_there || facts_.versions[version].producer != producer) return false;
-  if (!facts_.is_current(version, call) || drops_->has(version, call)) return false;
+  if (!is_held(version, call) || drops_->has(version, call)) return false;
   const auto uses = facts_.uses[version];
   if (uses.empty() || uses.back() < call) return false;
   const auto inputs = facts_.inputs[producer];
@@ -91,7 +91,7 @@ void StepEvaluation::run_again(Call again, Call call) {
   }
   const Moment moment = add_moment(call, facts_.workspace[again]);
   for (const Version input : facts_.inputs[again]) {
-    if (state_[input].is_there && facts_.is_current(input, call)) touch(input, call, moment);
+    if (state_[input].is_there && is_held(input, call)) touch(input, call, moment);
   }
   add_workspace(again, call, moment);
   for (const StepFacts::Change& change : facts_.changes[again]) {
@@ -129,7 +129,7 @@ void StepEvaluation::run_again(Call again, Call call) {
 // Its memory is there; who wants it?
 void StepEvaluation::deliver(Version version, Call call, Moment moment) {
   const bool is_droppable = facts_.versions[version].producer != StepFacts::kNone;
-  if (is_droppable && facts_.is_current(version, call)) {
+  if (is_droppable && is_held(version, call)) {
     come_back(version, call, moment);
   } else {
     state_[version].is_there = true;
@@ -140,7 +140,7 @@ void StepEvaluation::deliver(Version version, Call call, Moment moment) {
 // Nobody else reads it among what runs again.
 void StepEvaluation::done_with(Version version, Call call) {
   if (!state_[version].is_there || state_[version].needed_by == call) return;
-  if (facts_.is_current(version, call)) {
+  if (is_held(version, call)) {
     drop_if_planned(version, call);
   } else if (facts_.is_droppable(version, call)) {
     leave(version);

@@ -22,15 +22,26 @@ constexpr std::uint32_t kNoLimit = 1'000'000;
 constexpr int kMostEvaluations = 20'000;
 
 // The least overhead that fits; without addresses, so no plan can be better. All sets of drops are tried that do
-// something: each is its first drop in time, then one in a gap that is there then, and so on.
+// something: each is its first drop in time, then one in a gap that is there then, and so on. With all that can be kept,
+// or a part of it.
 class Optimum {
  public:
   Optimum(const StepFacts& facts, Bytes budget)
-      : budget_(budget), evaluation_(facts), drops_(facts.versions.size()) {}
+      : budget_(budget), evaluation_(facts), drops_(facts.versions.size()) {
+    for (StepFacts::Version version = 0; version < facts.versions.size(); ++version) {
+      if (facts.is_keepable(version)) keepable_.push_back(version);
+    }
+  }
 
   // None: there are too many.
   std::optional<double> find() {
-    look(nullptr);
+    if (keepable_.size() > 10) return std::nullopt;
+    for (std::size_t kept = 0; kept < std::size_t{1} << keepable_.size(); ++kept) {
+      for (std::size_t i = 0; i < keepable_.size(); ++i) {
+        drops_.set_kept(keepable_[i], ((kept >> i) & 1U) != 0);
+      }
+      look(nullptr);
+    }
     if (evaluations_ > kMostEvaluations) return std::nullopt;
     return best_;
   }
@@ -56,6 +67,7 @@ class Optimum {
   Bytes budget_;
   StepEvaluation evaluation_;
   Drops drops_;
+  std::vector<StepFacts::Version> keepable_;
   int evaluations_ = 0;
   double best_ = std::numeric_limits<double>::infinity();
 };

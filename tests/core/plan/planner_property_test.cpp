@@ -33,6 +33,9 @@ NaiveStep::Decisions decisions_of(const StepPlan& plan, const StepFacts& facts) 
       decisions.early[call].push_back(name_of(plan, version));
     }
   }
+  for (StepPlan::Version version = 0; version < plan.is_kept.size(); ++version) {
+    if (plan.is_kept[version]) decisions.kept.insert(name_of(plan, version));
+  }
   for (std::size_t call = 0; call < plan.goes_after.size(); ++call) {
     for (const StepPlan::Version version : plan.goes_after[call]) {
       decisions.drops.insert({name_of(plan, version), call});
@@ -65,6 +68,7 @@ void expect_in_order(const StepPlan& plan) {
 struct Totals {
   std::uint64_t plans = 0;
   std::uint64_t with_absences = 0;
+  std::uint64_t with_kept = 0;
   std::uint64_t none = 0;
 };
 
@@ -91,6 +95,7 @@ void expect_good_plan(Case& one, const StepRecord& step, Bytes small_limit, Tota
   }
   ++totals.plans;
   if (plan->overhead_ns > 0) ++totals.with_absences;
+  if (std::count(plan->is_kept.begin(), plan->is_kept.end(), true) > 0) ++totals.with_kept;
   expect_in_order(*plan);
   const StepFacts facts(step, small_limit, options.most_depth);
   NaiveStep naive(step, small_limit, decisions_of(*plan, facts));
@@ -124,6 +129,7 @@ TEST(Planner, PlansOfTrainingFit) {
   if (cases < 100) return;
   EXPECT_GT(totals.plans, cases / 2);
   EXPECT_GT(totals.with_absences, cases / 3);
+  EXPECT_GT(totals.with_kept, cases / 20);
 }
 
 }  // namespace

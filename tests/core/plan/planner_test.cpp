@@ -67,6 +67,33 @@ TEST(Planner, DropsNothingWhereEverythingFits) {
   EXPECT_EQ(plan->overhead_ns, 0);
 }
 
+// A cast of something the program lets go of: the result is dropped while something large is there, and made again from
+// what it was cast from, which takes less memory and is kept for it.
+TEST(Planner, KeepsSomethingSmallerInPlaceOfWhatIsMadeFromIt) {
+  StepBuilder step;
+  const Storage there = step.there(kGrain);
+  const Storage narrow = step.call({.reads = {there}, .makes = {kGrain}, .cost = 100});
+  const Storage wide = step.call({.reads = {narrow}, .makes = {4 * kGrain}, .cost = 1});
+  step.release(narrow);
+  step.release(step.call({.reads = {there}, .makes = {6 * kGrain}, .cost = 10}));
+  step.release(step.call({.reads = {wide}, .makes = {kGrain}, .cost = 10}));
+  step.release(wide);
+
+  const std::optional<StepPlan> kept = plan_step(step.record(), {.budget = 9 * kGrain});
+  ASSERT_TRUE(kept.has_value());
+  EXPECT_TRUE(kept->is_kept[kept->version(0, 0)]);
+  EXPECT_EQ(kept->overhead_ns, 1);
+  // Where there is no room even for that, it is made from the beginning.
+  const std::optional<StepPlan> not_kept = plan_step(step.record(), {.budget = 7 * kGrain});
+  ASSERT_TRUE(not_kept.has_value());
+  EXPECT_EQ(not_kept->overhead_ns, 101);
+  // And where there is room for all of it, nothing is kept.
+  const std::optional<StepPlan> ample = plan_step(step.record(), {.budget = 11 * kGrain});
+  ASSERT_TRUE(ample.has_value());
+  EXPECT_FALSE(ample->is_kept[ample->version(0, 0)]);
+  EXPECT_EQ(ample->overhead_ns, 0);
+}
+
 TEST(Planner, SaysWhereNothingFits) {
   EXPECT_FALSE(plan_step(chain(10), {.budget = 3 * kGrain}).has_value());
   EXPECT_FALSE(plan_step(chain(10), {.budget = 0}).has_value());
