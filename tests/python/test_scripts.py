@@ -23,7 +23,7 @@ def test_make_lists_every_target():
 
 def test_build_installs_what_all_parts_need():
     # It set up a compiler alone: on a new machine simulator, tests and plugin were then left out.
-    # Started by a make that said -C, as a checkout's own test run may be, make speaks of folders as well.
+    # Started by a make that said -C, make speaks of folders as well.
     would_run = run("make", "--no-print-directory", "-n", "build").stdout.splitlines()
     assert would_run == ["scripts/setup.sh", "scripts/build.sh release"]
 

@@ -94,8 +94,6 @@ class TraceMachine {
   void bring_back_outputs() {
     reads_.clear();
     for_each_output([&](StorageId storage) { reads_.push_back(storage); });
-    if (reads_.empty())
-      return;  // a call that does nothing would make a difference: its steps are not alike
     RunningCall reads_all = engine_.begin_call(reads_, {});
     engine_.end_call(reads_all, {});
   }
