@@ -113,7 +113,7 @@ struct EngineStats {
   Bytes held_by_lineage = 0;        // in Sources that no storage has any more
   std::uint64_t plans = 0;          // tried, whether or not one was found and followed
   std::uint64_t planned_calls = 0;  // that came as planned
-  std::uint64_t kept = 0;  // Values whose memory stayed when they were released, as planned
+  std::uint64_t kept = 0;  // Values that were released, and whose memory is theirs nevertheless
 };
 
 // Memory for the world.
@@ -290,7 +290,7 @@ class Engine final : private BlockOwner, private GraphListener {
   void follow_plan() noexcept;
   [[nodiscard]] std::optional<StepPlan::Version> planned_version(const Value& value) const noexcept;
   [[nodiscard]] bool is_planned_absent(const Value& value) const noexcept;
-  [[nodiscard]] bool is_planned_kept(const Value& value) const noexcept;
+  [[nodiscard]] bool is_worth_keeping(StorageId id) const noexcept;
   void drop_if_planned(ValueId id);
   [[nodiscard]] bool is_as_planned() const { return forecast_ && forecast_->is_as_planned(); }
   [[nodiscard]] std::vector<ValueId> planned_along() const;

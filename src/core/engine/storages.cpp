@@ -93,6 +93,7 @@ void Engine::release(StorageId storage) noexcept {
   const ValueId id = graph_.storages()[storage].current;
   if (std::exchange(graph_.values()[id].is_away, false)) loss_.died(graph_.values()[id].bytes);
   if (forecast_) forecast_->storage_goes(use_of(storage));
+  const bool is_kept = is_worth_keeping(storage);
   graph_.remove_storage(storage);
   if (!graph_.values().contains(id)) return;
   // Others are made from it. A Source must stay for them; anything else can be made again, and goes, unless the plan
@@ -102,8 +103,8 @@ void Engine::release(StorageId storage) noexcept {
     note_orphan(id);
     return;
   }
-  value.is_kept = is_planned_kept(value);
-  if (value.is_kept) ++stats_.kept;
+  value.is_kept = is_kept;
+  if (is_kept) ++stats_.kept;
   if (value.is_resident() && !value.is_kept && value.wanted == 0) give_back(displace(id));
 }
 

@@ -150,7 +150,9 @@ void Engine::make_sources(std::span<const ValueId> values) {
   for (const ValueId id : there) {
     if (!graph_.values().contains(id)) continue;
     const Value& value = graph_.values()[id];
-    if (!value.is_source() && value.is_resident()) cut(id);
+    // What another thread has released meanwhile, and is kept, is as good as evicted: it is for others that are made
+    // from it.
+    if (!value.is_source() && value.is_resident() && !value.is_kept) cut(id);
   }
   unpin_all(pins);
 }

@@ -10,6 +10,7 @@ namespace {
 // A plan whose places others have is made anew, but not for ever.
 constexpr int kMostReplans = 4;
 constexpr std::uint32_t kMostFailures = 16;
+constexpr std::uint32_t kMostLeaves = 4;
 // Of what a step costs without a plan: one that costs more than this is dropped. A plan makes no searches, and leaves no
 // holes; and costs are measured, and differ a little from step to step.
 constexpr double kDearer = 1.05;
@@ -112,8 +113,10 @@ void Forecast::look_for_step() {
   const std::uint64_t period = repetition_.period();
   const std::uint64_t last = log_.calls();
   if (period == 0 || is_following_ || !log_.has_call(last - period)) return;
-  // What was left for once is found again (an operator more, every so many steps, that writes a log).
-  if (plan_ && last < left_at_ + period) return;
+  // What was left for once is found again (an operator more, every so many steps, that writes a log). What is left in
+  // every step, if only at its end, is another program's.
+  const bool may_be_found = plan_ && leaves_ < kMostLeaves && last < left_at_ + period;
+  if (may_be_found) return;
   if (period != period_) failures_ /= 2;
   const bool is_waiting = expected_at_ > last || last < not_before_;
   if (period == period_ && is_waiting) return;
@@ -135,11 +138,10 @@ bool Forecast::wants_plan() const {
 
 void Forecast::make_plan(std::span<const ByteRange> held) noexcept {
   try {
-    if (!is_following_) {
-      if (plan_) put_off();  // which was left, and not found again
-      write_step_down(held);
-    }
+    const bool was_left = plan_ && !is_following_;
+    if (!is_following_) write_step_down(held);
     is_following_ = false;
+    leaves_ = 0;
     places_ = {};  // of the plan that was
     plan_ = plan_step(step_, {.budget = options_.budget,
                               .small_limit = options_.small_limit,
@@ -147,6 +149,7 @@ void Forecast::make_plan(std::span<const ByteRange> held) noexcept {
                               .most_depth = options_.most_depth});
     --replans_left_;
     if (plan_ && plan_->overhead_ns < unplanned_) {
+      if (was_left) put_off();  // the next, if this one is left as well
       follow(0);
     } else {
       drop_plan();
@@ -203,6 +206,7 @@ void Forecast::put_off() noexcept {
 void Forecast::leave() noexcept {
   is_following_ = false;
   left_at_ = log_.calls();
+  ++leaves_;
 }
 
 // What the program does now it did at a place in the plan, or at one that was found to be.
@@ -229,7 +233,7 @@ void Forecast::follow(std::uint32_t from) noexcept {
 void Forecast::begin_round() noexcept {
   const double paid = recomputed_ - round_began_at_;
   if (is_whole_round_ && paid > kDearer * unplanned_) return drop_plan();
-  if (is_whole_round_) failures_ = 0;
+  if (is_whole_round_) failures_ = leaves_ = 0;
   now_ = 0;
   ++round_;
   is_whole_round_ = true;

@@ -129,6 +129,7 @@ class Forecast {
   std::optional<StepPlan> plan_;
   bool is_following_ = false;
   std::uint64_t left_at_ = 0;  // the Call before that which was not expected
+  std::uint32_t leaves_ = 0;   // since it was last followed to its end
   bool is_expected_ = false;   // what began last
   std::uint32_t now_ = 0;
   std::uint32_t round_ = 0;

@@ -62,6 +62,31 @@ TEST(EngineUnseen, WhatOnlyItsLineageNeededGoesWithTheLineage) {
   program.engine().validate();
 }
 
+// A plan keeps what the program lets go of, for what is made from it: but not where somebody has written there since.
+TEST(EngineUnseen, WhatWasWrittenIsNotKept) {
+  Program program(9);
+  const auto source = program.source(1);
+  const Content expected = Program::result(3, {Program::result(2, {1})});
+  const auto run_step = [&](bool is_written) {
+    const auto narrow = program.make(2, {source});
+    const auto wide = program.make(3, {narrow}, to_bytes(4));
+    if (is_written) program.world().write_unseen(narrow.token, kWritten);
+    program.release(narrow);
+    program.release(program.make(4, {source}, to_bytes(6)));
+    for (int i = 0; i < 20; ++i) program.release(program.make(5, {source}));
+    const auto result = program.make(6, {wide});
+    EXPECT_EQ(program.read(result), Program::result(6, {expected}));
+    program.release(result);
+    program.release(wide);
+  };
+  for (int step = 0; step < 8; ++step) run_step(false);
+  const std::uint64_t kept = program.engine().stats().kept;
+  EXPECT_GT(kept, 0U);
+  run_step(true);
+  EXPECT_EQ(program.engine().stats().kept, kept);
+  program.engine().validate();
+}
+
 TEST(EngineUnseen, NoRoomWithoutItIsOutOfMemory) {
   Program program(3);
   const auto source = program.source(1);

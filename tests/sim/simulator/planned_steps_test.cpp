@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -19,6 +20,7 @@ namespace coop::sim {
 namespace {
 
 struct Chain {
+  std::size_t longer_from = 1000;  // the step from which on every gradient is changed once more
   std::size_t length = 16;
   std::size_t steps = 6;
   std::optional<std::size_t>
@@ -59,6 +61,9 @@ Trace chain_with_copies(const Chain& chain) {
       gradient = call("2 0 2000 reads " + reads, size_of(i - 1) + (is_odd && i == 1 ? 1_MiB : 0));
       if (!is_odd) release(made[i]);
       release(before);
+      if (step < chain.longer_from) continue;
+      const std::size_t changed = call("2 0 100 reads " + std::to_string(gradient), size_of(i - 1));
+      release(std::exchange(gradient, changed));
     }
     release(gradient);
     for (std::size_t i = 1; is_odd && i <= chain.length; ++i) release(made[i]);
@@ -95,6 +100,15 @@ TEST(PlannedSteps, OneThatEndsDifferentlyCostsNoPlan) {
         EXPECT_EQ(result.steps[step].searches, 0U) << ratio << " " << odd_one << " " << step;
       }
     }
+  }
+}
+
+// From some step on the backward pass is another one, after the same forward pass: a hook, or clipping that has begun. The
+// plan that was is found again in every step, and left; it must not keep the next from being made for ever.
+TEST(PlannedSteps, OfAProgramThatHasChangedAreNew) {
+  const Trace trace = chain_with_copies({.longer_from = 8, .length = 24, .steps = 20});
+  for (const double ratio : {0.7, 0.6, 0.5}) {
+    EXPECT_EQ(run_in(ratio, trace).last().searches, 0U) << ratio;
   }
 }
 
