@@ -74,16 +74,20 @@ _MODULES = {
 def __getattr__(name: str) -> object:
     if name not in _MODULES:
         raise AttributeError(f"module 'coop' has no attribute '{name}'")
+    from coop._versions import NO_TORCH, check_version
+
     try:
-        # First: under `coop run` that begins a budget, and none of these may be half loaded then.
-        import_module("torch")
-        module = import_module(_MODULES[name])
+        # First: under `coop run` that begins a budget, and none of ours may be half loaded then.
+        torch = import_module("torch")
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
-        from coop._versions import NO_TORCH
-
         raise ModuleNotFoundError(NO_TORCH, name="torch") from None
+    try:
+        module = import_module(_MODULES[name])
+    except (AttributeError, ImportError):
+        check_version(torch.__version__)  # too old, most likely, for what we ask of it
+        raise
     return getattr(module, name)
 
 

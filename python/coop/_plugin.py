@@ -24,11 +24,12 @@ def load() -> None:
     try:
         torch.ops.load_library(path)
     except OSError as error:
-        if "undefined symbol" not in str(error):
+        # PyTorch says only that it could not; the linker's own words are behind that.
+        if "undefined symbol" not in f"{error} {error.__cause__}":
             raise
         raise RuntimeError(
-            f"coop: {path} was built for another PyTorch than this {torch.__version__}: install "
-            f"coop again, so that it is built for this one"
+            f"coop: {path} was built for another PyTorch than {torch.__version__}: install coop "
+            "again, so that it is built for this PyTorch"
         ) from error
     log.debug("%s, for PyTorch %s, is loaded", path, torch.ops.coop.built_for_torch())
 

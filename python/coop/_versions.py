@@ -6,8 +6,9 @@ from importlib import metadata, util
 
 _OLDEST, _NEWEST = (2, 11), (2, 15)  # a test compares them with src/plugin/torch_version.hpp
 
-INSTALL_TORCH = f"pip install 'torch>=2.{_OLDEST[1]},<2.{_NEWEST[1] + 1}'"
-NO_TORCH = f"coop: PyTorch is not installed here: {INSTALL_TORCH}, then install coop again"
+_TORCH = f"'torch>=2.{_OLDEST[1]},<2.{_NEWEST[1] + 1}'"
+INSTALL_TORCH = f"pip install {_TORCH}, then install coop again"
+NO_TORCH = f"coop: PyTorch is not installed here: {INSTALL_TORCH}"
 
 
 def check_version(version: str) -> None:
@@ -16,8 +17,7 @@ def check_version(version: str) -> None:
         supported = " to ".join(".".join(map(str, each)) for each in (_OLDEST, _NEWEST))
         raise RuntimeError(
             f"coop works with PyTorch {supported}, and this is {version}: it stands where PyTorch "
-            f"promises nothing, and starts only where that has been tried. {INSTALL_TORCH}, then "
-            f"install coop again"
+            f"promises nothing, and starts only where that has been tried: {INSTALL_TORCH}"
         )
 
 

@@ -56,7 +56,9 @@ def _examine() -> list[Finding]:
         try:
             found.append(look(what))
         except Exception as error:  # whatever it is, it is the answer
-            found.append(Finding(what, False, one_line(error), _ADVICE.get(what, "")))
+            advice = _ADVICE.get(what, "")
+            says = one_line(error).removesuffix(f": {advice}")
+            found.append(Finding(what, False, says, advice))
             break
     return [*found, _simulator("simulator")]
 
@@ -144,7 +146,7 @@ _CHECKS: dict[str, Callable[[str], Finding]] = {
     "cuda": _cuda,
 }
 _ADVICE = {
-    "PyTorch": _versions.INSTALL_TORCH + ", then install coop again",
+    "PyTorch": _versions.INSTALL_TORCH,
     "plugin": "install coop again, so that it is built for this PyTorch",
     "self-test": "run without other packages that change PyTorch's dispatcher",
     "cuda": "coop run --device cpu has a budget for the host's memory",

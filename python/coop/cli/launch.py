@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from coop import _native, _versions
-from coop.cli.parser import Parser
+from coop.cli.parser import Parser, fail
 
 # Programs that only start others, which do the work; and what people call them by.
 _LAUNCHERS = ("torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch")
@@ -91,10 +91,10 @@ def check_installation(parser: Parser) -> None:
     try:
         _versions.check_installed_torch()
     except RuntimeError as error:
-        parser.error(str(error))
+        fail(parser.prog, error)
     library = _native.library_path()
     if not Path(library).exists():
-        parser.error(f"coop's native library is not at {library}: install coop again")
+        fail(parser.prog, f"coop's native library is not at {library}: install coop again")
 
 
 def check_picture(parser: Parser, option: str, path: Path) -> None:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import COOP, ROOT, environment, run
+from command_line import COOP, PYTHON, ROOT, environment, run
 from coop.cli import COMMANDS, support
 
 HELP = {
@@ -154,7 +154,7 @@ def test_without_pytorch_it_says_what_to_install(tmp_path, bare_python):
     (tmp_path / "script.py").write_text("print('it runs')")
     done = run([*bare_python, "-m", "coop", "run", "script.py"], tmp_path)
     assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
-    assert INSTALL in done.err
+    assert done.err.endswith(f"{INSTALL}, then install coop again\n")
     done = run([*bare_python, "-c", "import coop; coop.budget('1GiB')"], tmp_path)
     assert done.code == 1
     last_line = done.err.splitlines()[-1]
@@ -163,6 +163,17 @@ def test_without_pytorch_it_says_what_to_install(tmp_path, bare_python):
     done = run([*bare_python, "-m", "coop", "doctor"], tmp_path)
     assert done.code == 1
     assert f"-> {INSTALL}" in done.out
+    assert done.out.count(INSTALL) == 1
+
+
+def test_an_old_pytorch_is_told_what_to_install(tmp_path):
+    """Also one that lacks what we ask of it."""
+    (tmp_path / "torch.py").write_text("__version__ = '2.4.1'\n")
+    done = run([*PYTHON, "-c", "import coop; coop.budget('1GiB')"], tmp_path)
+    assert done.code == 1
+    last_line = done.err.splitlines()[-1]
+    assert last_line.startswith("RuntimeError: coop works with PyTorch 2.11 to 2.15, and this is")
+    assert INSTALL in last_line
 
 
 def test_a_wheel_is_not_built_without_pytorch(tmp_path, bare_python):

@@ -20,6 +20,18 @@ def test_it_says_what_it_was_built_for():
     assert torch.ops.coop.supported_torch() == "2.11 to 2.15"
 
 
+def test_a_plugin_for_another_pytorch_says_so(tmp_path, monkeypatch):
+    compiler = shutil.which("c++")
+    if compiler is None:
+        pytest.skip("there is no compiler: make setup")
+    source, library = tmp_path / "plugin.cpp", tmp_path / "plugin.so"
+    source.write_text("extern int of_another_version;\nint* p = &of_another_version;\n")
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source], check=True)
+    monkeypatch.setenv("COOP_PLUGIN", str(library))
+    with pytest.raises(RuntimeError, match=r"was built for another PyTorch.* install coop again"):
+        _plugin.load.__wrapped__()
+
+
 @pytest.mark.parametrize("version", ["2.10.2+cu130", "2.16.0", "3.0.0a0"])
 def test_cmake_refuses_other_versions(tmp_path, version):
     if shutil.which("cmake") is None or shutil.which("ninja") is None:
