@@ -17,22 +17,23 @@ one that does not fit.
 
 import argparse
 import json
-import os
-import statistics
 import subprocess
 import sys
-import time
+from contextlib import ExitStack
 from pathlib import Path
 
 from coop.bench.catalog import NETWORKS
+from coop.bench.comparing import are_equal
 from coop.bench.machine import Machine
-from coop.bench.training import Counters, Trainer
+from coop.bench.measuring import over
+from coop.bench.process import one_thread
+from coop.bench.training import Trainer
+from coop.bench.turns import Partner, take_turns
 from coop.bench.ways import PLAIN, inside
 
 WARM_UP = 6  # steps that are not looked at
 COUNTED = ("replays", "replay_ns", "base_ns")
-DIFFERENT = "losses or parameters are not plain PyTorch's"
-ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
+TOO_SMALL = ("does not fit", "too slow")
 AMPLE = 4  # times the peak
 
 
@@ -45,9 +46,6 @@ def parse():
     parser.add_argument("--smoke", action="store_true", help="shows that it runs, measures nothing")
     parser.add_argument("--json", metavar="FILE", help="also write the table there")
     parser.add_argument("--train", metavar="NETWORK", help="only that, for coop plan")
-    parser.add_argument(
-        "--in-turns", metavar="BYTES", type=int, help="a step for each line of stdin"
-    )
     options = parser.parse_args()
     if options.smoke:
         options.networks, options.ratios, options.steps, options.batches = "bilstm", ".7", 2, 1
@@ -66,7 +64,7 @@ def predict(name, options):
         [*command, "--ratios", options.ratios, *program],
         stdout=subprocess.PIPE,
         text=True,
-        env=ONE_THREAD,
+        env=one_thread(),
     )
     if done.returncode != 0:
         sys.exit(f"{name}: coop plan ended with exit code {done.returncode}")
@@ -75,93 +73,45 @@ def predict(name, options):
     return [row for row in plan["rows"] if row["ratio"] in wanted]
 
 
-def trainer_of(name, batches):
+def batch_of(name, batches):
     """Larger than for coop bench: what is no operator is to be little of a step."""
-    return Trainer.of(name, Machine("cpu"), batches * NETWORKS[name].cpu.batch)
-
-
-def train_in_turns(trainer, nbytes):
-    """In this process: says of every step what it took, and at the end what has come of them."""
-    way = inside(nbytes, "cpu") if nbytes else PLAIN
-    with way.scope():
-        training = trainer.begin(way)
-        for _ in sys.stdin:
-            began = time.process_time()
-            training.steps(1)
-            told = {"took": time.process_time() - began}
-            counted = Counters.now().inner if nbytes else {}
-            print(json.dumps(told | {key: counted.get(key) for key in COUNTED}), flush=True)
-        losses = training.end()
-    print(json.dumps([losses, training.state()]))
-
-
-class Turns:
-    """Another process that does so."""
-
-    def __init__(self, name, batches, nbytes=0):
-        network = ["--train", name, "--batches", str(batches)]
-        command = [sys.executable, __file__, *network, "--in-turns", str(nbytes)]
-        pipe = subprocess.PIPE
-        self._process = subprocess.Popen(
-            command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=ONE_THREAD
-        )
-        self.steps = []
-        self.is_over = False
-
-    def step(self):
-        if self.is_over:
-            return
-        self._process.stdin.write("\n")
-        self._process.stdin.flush()
-        told = self._process.stdout.readline()
-        if told:
-            self.steps.append(json.loads(told))
-        else:
-            self._end()
-
-    def _end(self):
-        self.is_over = True
-        _, error = self._process.communicate()
-        if "OutOfMemoryError" not in error:
-            sys.exit(f"training failed:\n{error}")
-
-    def result(self):
-        return json.loads(self._process.communicate()[0])
+    return batches * NETWORKS[name].cpu.batch
 
 
 def measure(name, rows, options):
     peak = rows[0]["budget_bytes"] / rows[0]["ratio"]
-    budgets = [0, int(AMPLE * peak), *(row["budget_bytes"] for row in rows)]
-    all_turns = [Turns(name, options.batches, nbytes) for nbytes in budgets]
-    for _ in range(WARM_UP + options.steps):
-        for turns in all_turns:
-            turns.step()
-    plain, ample, *others = all_turns
-    wanted = plain.result()
-    if ample.result() != wanted:
-        sys.exit(DIFFERENT)
-    return [compare(turns, ample.steps, plain.steps, wanted) for turns in others]
+    budgets = [int(AMPLE * peak), *(row["budget_bytes"] for row in rows)]
+    ways = [PLAIN, *(inside(nbytes, "cpu") for nbytes in budgets)]
+    batch = batch_of(name, options.batches)
+    with ExitStack() as stack:
+        partners = [Partner(name, way, WARM_UP, options.steps, batch) for way in ways]
+        for partner in partners:
+            stack.enter_context(partner)
+        plain, ample, *others = partners
+        take_turns(plain, [ample, *others])
+        base = checked(ample.run(), plain.run())
+        return [compare(partner, base, plain.run()) for partner in others]
 
 
-def compare(turns, ample, plain, wanted):
-    if turns.is_over:
+def compare(partner, ample, plain):
+    if partner.lost is not None:
+        if partner.lost.outcome["status"] not in TOO_SMALL:
+            sys.exit(f"training failed: {partner.lost}")
         return dict.fromkeys(("measured", "over_plain", "counted", "counted_calls"))
-    if turns.result() != wanted:
-        sys.exit(DIFFERENT)
-    before, after = turns.steps[WARM_UP - 1], turns.steps[-1]
-    replays, replay_ns, base_ns = (after[key] - before[key] for key in COUNTED)
+    run = checked(partner.run(), plain)
+    replays, replay_ns, base_ns = (run.after.inner[it] - run.before.inner[it] for it in COUNTED)
     return {
-        "measured": more_time(turns.steps, ample),
-        "over_plain": more_time(turns.steps, plain),
+        "measured": over(ample, run) - 1,
+        "over_plain": over(plain, run) - 1,
         "counted": replay_ns / base_ns,
-        "counted_calls": round(replays / (len(plain) - WARM_UP)),
+        "counted_calls": round(replays / (len(run.times) - WARM_UP)),
     }
 
 
-def more_time(steps, base):
-    """In the middle of those that are looked at."""
-    pairs = [*zip(steps, base, strict=True)][WARM_UP:]
-    return statistics.median(one["took"] / other["took"] for one, other in pairs) - 1
+def checked(run, plain):
+    if not are_equal(run, plain):
+        sys.exit("losses or parameters are not plain PyTorch's")
+    return run
 
 
 def show(row):
@@ -182,10 +132,9 @@ def percent(share):
 
 def main():
     options = parse()
-    if options.in_turns is not None:
-        return train_in_turns(trainer_of(options.train, options.batches), options.in_turns)
     if options.train is not None:
-        trainer_of(options.train, options.batches).begin().steps(1000)  # coop plan ends it
+        batch = batch_of(options.train, options.batches)
+        Trainer.of(options.train, Machine("cpu"), batch).begin().steps(1000)  # coop plan ends it
         return
     table = []
     for name in options.networks:

@@ -28,7 +28,8 @@ class Network:
     title: str
     layers: tuple[str, ...]
     """The classes of modules that people put torch.utils.checkpoint around."""
-    cuda: Size
+    cuda: Size | None = None
+    """None: it is for a CPU only."""
     cpu: Size | None = None
     """Smaller, and of PyTorch alone. None: it is for a GPU only."""
     is_adam: bool = False
@@ -38,7 +39,7 @@ class Network:
     shown_at: float = 0.5
     """The memory ratio of the short table."""
     variant_of: str | None = None
-    """Another of them, with other batches: measured only where it is named."""
+    """Another of them, with other batches or of another size: measured only where it is named."""
     not_compiled: str | None = None
     """Why torch.compile is not tried."""
 
@@ -63,6 +64,12 @@ NETWORKS = {
         cuda=Size(f"{_VISION}:resnet50", 115, 0.056, needs="torchvision"),
         cpu=Size("small_vision:resnet50", 16, 0.35),
         trace="resnet50",
+    ),
+    "resnet50-full": Network(
+        "ResNet-50, full size",
+        ("Bottleneck",),
+        cpu=Size("small_vision:resnet50_full", 8, 3.1),
+        variant_of="resnet50",
     ),
     "resnet152": Network(
         "ResNet-152",

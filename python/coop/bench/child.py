@@ -10,7 +10,6 @@ import json
 import os
 import sys
 import threading
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TextIO
@@ -22,10 +21,10 @@ import torch
 from coop.bench import searching
 from coop.bench.grid import BATCH, FREE, PEERS, SMALLEST
 from coop.bench.machine import Machine
-from coop.bench.measuring import Bench, Steps
+from coop.bench.measuring import Bench, BenchInTurns, Steps
+from coop.bench.outcome import try_to
 from coop.bench.training import Trainer
-from coop.bench.ways import AMPLE, NotTriedError, inside, peer
-from coop.cli.parser import one_line
+from coop.bench.ways import AMPLE, inside, peer
 
 
 @dataclass
@@ -50,8 +49,13 @@ class Case:
         self._machine.prepare()
         if self.kind != BATCH:
             steps = Steps(2, 2) if self.kind == SMALLEST else Steps(self.warm_up, self.timed)
-            self._bench = Bench(Trainer.of(self.network, self._machine), steps)
+            self._bench = self._bench_of(Trainer.of(self.network, self._machine), steps)
             self._bench.begin()
+
+    def _bench_of(self, trainer: Trainer, steps: Steps) -> Bench:
+        if self._machine.has_gpu:
+            return Bench(trainer, steps)
+        return BenchInTurns(trainer, steps, self.network, self.beat)
 
     def measure(self, variant: str) -> dict:
         if self.kind == BATCH:
@@ -87,25 +91,6 @@ class Case:
 
     def is_clean(self) -> bool:
         return self._machine.is_clean()
-
-
-def try_to(measure, *arguments: str) -> dict:
-    """What it found, or why it did not."""
-    try:
-        return {"status": "ok", **measure(*arguments)}
-    except NotTriedError as error:
-        return {"status": "not tried", "why": str(error)}
-    except torch.OutOfMemoryError as error:
-        status = "too slow" if "times slower" in str(error) else "does not fit"
-        return _failed(status, error)
-    except Exception as error:
-        traceback.print_exc()
-        return _failed("failed", error)
-
-
-def _failed(status: str, error: Exception) -> dict:
-    traceback.clear_frames(error.__traceback__)  # what they hold would count in the next run
-    return {"status": status, "why": f"{type(error).__name__}: {one_line(error)}"}
 
 
 def main() -> None:

@@ -56,15 +56,15 @@ class Judge:
         with _deterministic():
             if self._deterministic is None:
                 one, other = (self.trainer.run(PLAIN, 0, steps) for _ in range(2))
-                self._deterministic = one, _are_equal(one, other)
+                self._deterministic = one, are_equal(one, other)
             plain, repeats = self._deterministic
             if not repeats:
                 return PLAIN_DIFFERS
             found = self.trainer.run(way, 0, steps)
-        return EQUAL_IF_DETERMINISTIC if _are_equal(plain, found) else DIFFERENT
+        return EQUAL_IF_DETERMINISTIC if are_equal(plain, found) else DIFFERENT
 
 
-def _are_equal(one: Run, other: Run) -> bool:
+def are_equal(one: Run, other: Run) -> bool:
     return _same(one.losses, other.losses) and one.state == other.state
 
 

@@ -13,9 +13,10 @@ from typing import Any
 import torch
 
 Mark = Any
-"""A time of the host, or an event of a GPU."""
+"""Seconds that the processor gave this process, or an event of a GPU."""
 
 _LEFT_OVER = 64 << 20  # bytes that CUDA's libraries may keep
+_PROCESSOR = "the processor's time of "
 
 
 @dataclass(frozen=True)
@@ -36,9 +37,10 @@ class Machine:
             torch.cuda.synchronize()
 
     def mark(self) -> Mark:
-        """A moment of what the device does, for which nobody waits now."""
+        """A moment of what the device does, for which nobody waits now. Of a CPU, what this process
+        had of it: others may be at work there."""
         if not self.has_gpu:
-            return time.perf_counter()
+            return time.process_time()
         event = torch.cuda.Event(enable_timing=True)
         event.record()
         return event
@@ -80,7 +82,7 @@ class Machine:
         count = torch.get_num_threads()
         threads = f"{count} thread{'' if count == 1 else 's'} of {_cpu()}"
         return {
-            "device_name": torch.cuda.get_device_name() if self.has_gpu else threads,
+            "device_name": torch.cuda.get_device_name() if self.has_gpu else _PROCESSOR + threads,
             "torch": torch.__version__,
             "python": platform.python_version(),
         }

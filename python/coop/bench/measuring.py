@@ -1,14 +1,16 @@
-"""What one way of training costs, against plain steps before and after it."""
+"""What one way of training costs, against plain steps before and after it, or between its own."""
 
 from __future__ import annotations
 
 import math
 import statistics
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from coop.bench.comparing import Judge
 from coop.bench.grid import FREE_ROUNDS
 from coop.bench.training import Counters, Run, Trainer
+from coop.bench.turns import Partner, take_turns
 from coop.bench.ways import PLAIN, Way, counted
 
 _WITHOUT_PLAN = 3  # steps of warm-up, of what makes no plan
@@ -90,30 +92,17 @@ class Bench:
         begun = min(_WITHOUT_PLAN, self.steps.warm_up)
         block = self.trainer.run(PLAIN, begun, min(_PLAIN_TIMED, self.steps.timed))
         self.judge.saw_plain(block)
-        before, self._pace = self._pace, self._over_plain(block)
-        pace = (before + self._pace) / 2
-        figures = {
-            **self._of_plain(pace * _middle(self.plain)),
+        before, self._pace = self._pace, over(self.plain, block)
+        return run, self._figures(run, self.plain, (before + self._pace) / 2)
+
+    def _figures(self, run: Run, plain: Run, pace: float) -> dict:
+        return {
+            **self._of_plain(pace * _middle(plain)),
             **_timed(run),
-            "overhead": self._over_plain(run) / pace - 1,
-            "early_overheads": self._early(run, pace),
+            "overhead": over(plain, run) / pace - 1,
+            "early_overheads": _early(plain, run, pace),
             "peak_bytes": run.peak_bytes,
             "reserved_bytes": run.reserved_bytes,
-        }
-        return run, figures
-
-    def _over_plain(self, run: Run) -> float:
-        """Step by step: those of some networks differ."""
-        pairs = zip(run.times, self.plain.times, strict=False)
-        return statistics.median(ours / plain for ours, plain in [*pairs][run.warm_up :])
-
-    def _early(self, run: Run, pace: float) -> dict[str, float]:
-        """Of the first, in which nothing is known yet, and one by which there may be a plan."""
-        pairs = [*zip(run.times, self.plain.times, strict=False)]
-        return {
-            str(number): ours / plain / pace - 1
-            for number, (ours, plain) in enumerate(pairs, 1)
-            if number in _EARLY
         }
 
     def _of_plain(self, step: float) -> dict:
@@ -122,6 +111,54 @@ class Bench:
             "plain_peak_bytes": self.peak_bytes,
             "plain_reserved_bytes": self.plain.reserved_bytes,
         }
+
+
+@dataclass
+class BenchInTurns(Bench):
+    """On a CPU, of which others may have much: a plain step before every step, each in a process of
+    its own."""
+
+    network: str
+    """By its name in the catalogue."""
+    beat: Callable[[], None]
+    """Says before each pair of steps that it goes on."""
+
+    def begin(self) -> None:
+        in_sight = counted(PLAIN, self.trainer.machine.device)
+        self.plain, found = self._beside_plain(in_sight, self.steps.warm_up)
+        self.peak_bytes = found.peak_bytes
+        self.judge = Judge(self.trainer, self.plain, self.steps.warm_up)
+
+    def _turns(self, way: Way, warm_up: int) -> tuple[Run, dict]:
+        plain, run = self._beside_plain(way, warm_up)
+        self.judge.saw_plain(plain)
+        figures = self._figures(run, plain, pace=1.0)
+        return run, {**figures, "plain_times_s": _rounded(plain.times)}
+
+    def _beside_plain(self, way: Way, warm_up: int) -> tuple[Run, Run]:
+        steps = warm_up, self.steps.timed
+        with (
+            Partner(self.network, PLAIN, *steps) as plain,
+            Partner(self.network, way, *steps) as other,
+        ):
+            take_turns(plain, [other], self.beat)
+            return plain.run(), other.run()
+
+
+def over(plain: Run, run: Run) -> float:
+    """Step by step: those of some networks differ."""
+    pairs = zip(run.times, plain.times, strict=False)
+    return statistics.median(ours / other for ours, other in [*pairs][run.warm_up :])
+
+
+def _early(plain: Run, run: Run, pace: float) -> dict[str, float]:
+    """Of the first, in which nothing is known yet, and one by which there may be a plan."""
+    pairs = [*zip(run.times, plain.times, strict=False)]
+    return {
+        str(number): ours / other / pace - 1
+        for number, (ours, other) in enumerate(pairs, 1)
+        if number in _EARLY
+    }
 
 
 def _middle(run: Run) -> float:
@@ -133,8 +170,12 @@ def _timed(run: Run) -> dict:
         "step_s": _middle(run),
         "first_s": run.times[0],
         "host_s": run.host_s,
-        "times_s": [round(it, 6) for it in run.times],
+        "times_s": _rounded(run.times),
     }
+
+
+def _rounded(times: list[float]) -> list[float]:
+    return [round(it, 6) for it in times]
 
 
 def _counted(run: Run, plain: float) -> dict:

@@ -15,7 +15,7 @@ _START = {"cuda": 8.0, "cpu": 5.0}  # of a process, in which PyTorch is imported
 _MAKE = {"cuda": 1.0, "cpu": 0.3}  # a network, for every run of it
 _COMPILE = {"cuda": 30.0, "cpu": 60.0}
 _TRIALS, _TRIAL_STEPS = 8, 6
-_BETWEEN = 9  # plain steps, after others
+_BETWEEN = 9  # plain steps, after others on a GPU; on a CPU there is one for each
 _SLOWER = {"save_on_cpu": 4.0, "checkpoint": 1.4}  # than plain
 _SLOWER_AS_A_RULE = 1.3  # with what is run again where steps have to be compared apart
 
@@ -57,7 +57,7 @@ class Estimates:
         network, make = NETWORKS[case.network], _MAKE[device]
         step = self.plain.get(case.network, network.size(device).step_s)
         steps = self.wanted.warm_up + self.wanted.timed
-        first = _START[device] + make + steps * step if variant == case.variants[0] else 0.0
+        first = self._begin(steps * step) if variant == case.variants[0] else 0.0
         name = variant.partition("@")[0]
         if variant == "plain" or (name == "compile" and network.not_compiled):
             return first
@@ -67,8 +67,16 @@ class Estimates:
             return first + _TRIALS * (make + 1.5 * _TRIAL_STEPS * step)
         compiling = _COMPILE[device] if name == "compile" else 0.0
         rounds = FREE_ROUNDS if case.kind == FREE else 1
-        turn = 2 * make + (_SLOWER.get(name, _SLOWER_AS_A_RULE) * steps + _BETWEEN) * step
-        return first + compiling + rounds * turn
+        between = _BETWEEN if device == "cuda" else steps
+        turn = 2 * make + (_SLOWER.get(name, _SLOWER_AS_A_RULE) * steps + between) * step
+        partners = _START[device] if device == "cpu" else 0.0
+        return first + compiling + rounds * (partners + turn)
+
+    def _begin(self, run: float) -> float:
+        """The process, and its first plain run; on a CPU another one beside it, for its peak."""
+        device = self.wanted.device
+        start = _START[device] + _MAKE[device] + run
+        return 2 * start if device == "cpu" else start
 
 
 def _like(cell: dict) -> tuple:

@@ -96,7 +96,8 @@ def without_missing(networks: list[str], device: str, say: Callable[[str], None]
     for name in networks:
         size = NETWORKS[name].size(device)
         if size is None:
-            say(f"{name} is left out: it is for a GPU only\n")
+            other = "CPU" if device == "cuda" else "GPU"
+            say(f"{name} is left out: it is for a {other} only\n")
         elif size.is_missing:
             say(f"{name} is left out: it needs {size.needs} (pip install {size.needs})\n")
         else:

@@ -90,7 +90,7 @@ def _at_one_ratio(found: Found, bounds: Bounds) -> str:
         "without."
     )
     if found.device == "cpu":
-        notes += " On a CPU networks are small versions of themselves."
+        notes += " On a CPU most networks are small versions of themselves."
     return f"Overhead: time of a step over a plain step's, less one\n{table(rows)}\n{notes}"
 
 

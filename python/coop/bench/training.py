@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -14,15 +15,27 @@ from coop.bench.machine import Machine, Mark
 from coop.bench.networks import Workload, workload_of
 from coop.bench.ways import PLAIN, Way
 
+Turn = Callable[[], None]
+"""Waits until the next step may begin."""
+
+
+def at_once() -> None:
+    pass
+
 
 class Training:
     """One that has begun. Two of them make the same steps."""
 
     def __init__(
-        self, workload: Workload, machine: Machine, is_adam: bool, way: Way = PLAIN
+        self,
+        workload: Workload,
+        machine: Machine,
+        is_adam: bool,
+        way: Way = PLAIN,
+        turn: Turn = at_once,
     ) -> None:
         torch.manual_seed(0)
-        self._workload, self._machine, self._way = workload, machine, way
+        self._workload, self._machine, self._way, self._turn = workload, machine, way, turn
         with torch.device(machine.device):
             self._model = workload.make()
         self._optimizer = _optimizer(self._model, is_adam)
@@ -40,12 +53,14 @@ class Training:
     def steps(self, count: int) -> Training:
         """As programs make them: the host goes on to the next while a GPU is at work."""
         for _ in range(count):
+            self._turn()
             self._step()
         return self
 
     def steps_alone(self, count: int) -> Training:
         """Each begins when the GPU has nothing left to do: what the host takes for it shows."""
         for _ in range(count):
+            self._turn()
             self._machine.wait()
             began = time.perf_counter()
             self._step()
@@ -98,6 +113,12 @@ class Counters:
     def now(cls) -> Counters:
         return cls(coop.stats(), _plugin.stats())
 
+    @classmethod
+    def said(cls, said: dict) -> Counters:
+        """By another process, of one as a dictionary."""
+        by_op = tuple(coop.Recomputed(**it) for it in said["shown"]["by_op"])
+        return cls(coop.Stats(**{**said["shown"], "by_op": by_op}), said["inner"])
+
 
 @dataclass(frozen=True)
 class Run:
@@ -113,6 +134,11 @@ class Run:
     """When the steps that count began."""
     after: Counters | None
 
+    @classmethod
+    def said(cls, said: dict) -> Run:
+        counted = {key: Counters.said(said[key]) for key in ("before", "after") if said[key]}
+        return cls(**{**said, **counted})
+
 
 @dataclass(frozen=True)
 class Trainer:
@@ -125,14 +151,14 @@ class Trainer:
         network = NETWORKS[name]
         return cls(network, workload_of(network.size(machine.device), batch), machine)
 
-    def begin(self, way: Way = PLAIN) -> Training:
-        return Training(self.workload, self.machine, self.network.is_adam, way)
+    def begin(self, way: Way = PLAIN, turn: Turn = at_once) -> Training:
+        return Training(self.workload, self.machine, self.network.is_adam, way, turn)
 
-    def run(self, way: Way, warm_up: int, steps: int) -> Run:
+    def run(self, way: Way, warm_up: int, steps: int, turn: Turn = at_once) -> Run:
         self.machine.forget()
         with way.scope():
             alone = min(warm_up, 1)
-            training = self.begin(way).steps(warm_up - alone).steps_alone(alone)
+            training = self.begin(way, turn).steps(warm_up - alone).steps_alone(alone)
             before = Counters.now() if way.is_counted else None
             if before is None:
                 self.machine.reset_peaks()  # compilers try things out at first

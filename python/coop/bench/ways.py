@@ -39,9 +39,11 @@ class Way:
     prepare: Callable[[nn.Module], nn.Module] = _as_it_is
     is_counted: bool = False
     """By coop."""
+    told: dict | None = None
+    """How another process makes the same, with way_of()."""
 
 
-PLAIN = Way()
+PLAIN = Way(told={})
 
 
 def inside(
@@ -57,7 +59,8 @@ def inside(
         budget._pace_window = pace_window
         return budget
 
-    return Way(scope=scope, is_counted=True)
+    told = {"size": size, "policy": policy, "too_slow": too_slow, "pace_window": pace_window}
+    return Way(scope=scope, is_counted=True, told=told)
 
 
 def counted(way: Way, device: str) -> Way:
@@ -69,21 +72,35 @@ def counted(way: Way, device: str) -> Way:
         stack.enter_context(way.scope())
         return stack
 
-    return Way(scope, way.around_forward, way.prepare, is_counted=True)
+    told = None if way.told is None else {**way.told, "is_counted": True}
+    return Way(scope, way.around_forward, way.prepare, is_counted=True, told=told)
 
 
 def peer(name: str, network: Network, machine: Machine) -> Way:
     """By its name in the table: checkpoint, save_on_cpu, compile, compile@0.5."""
+    told = {"peer": name}
     if name == "checkpoint":
-        return Way(prepare=partial(_checkpointed, layers=network.layers))
+        return Way(prepare=partial(_checkpointed, layers=network.layers), told=told)
     if name == "save_on_cpu":
         if not machine.has_gpu:
             raise NotTriedError("what is on a CPU is there already")
-        return Way(around_forward=partial(torch.autograd.graph.save_on_cpu, pin_memory=True))
+        around_forward = partial(torch.autograd.graph.save_on_cpu, pin_memory=True)
+        return Way(around_forward=around_forward, told=told)
     if network.not_compiled is not None:
         raise NotTriedError(network.not_compiled)
     _, _, share = name.partition("@")
-    return Way(scope=partial(_Compiling, float(share) if share else None), prepare=torch.compile)
+    scope = partial(_Compiling, float(share) if share else None)
+    return Way(scope=scope, prepare=torch.compile, told=told)
+
+
+def way_of(told: dict, network: Network, machine: Machine) -> Way:
+    """What `Way.told` says."""
+    if "is_counted" in told:
+        rest = {key: value for key, value in told.items() if key != "is_counted"}
+        return counted(way_of(rest, network, machine), machine.device)
+    if "peer" in told:
+        return peer(told["peer"], network, machine)
+    return inside(device=machine.device, **told) if told else PLAIN
 
 
 def _checkpointed(model: nn.Module, layers: tuple[str, ...]) -> nn.Module:

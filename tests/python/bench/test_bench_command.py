@@ -11,6 +11,7 @@ from coop.bench import commit
 from coop.bench.catalog import NETWORKS
 from coop.cli import main
 from measured_cells import CELLS
+from processes import below, is_running, wait_until
 
 COMMAND = [sys.executable, "-m", "coop", "bench"]
 
@@ -35,7 +36,7 @@ def refused(capsys, *words):
     ("words", "says"),
     [
         (["bert"], "there is no network 'bert'; did you mean bert-large?"),
-        (["xyz"], "there are resnet50, resnet152, "),
+        (["xyz"], "there are resnet50, resnet50-full, "),
         (["--ratios", ".5,2"], "is not shares of the peak"),
         (["--policies", "coop,dtrr"], "there is no policy 'dtrr'; there are coop, "),
         (["--peers", "compiled"], "there is no peer 'compiled'; there are checkpoint, "),
@@ -93,6 +94,10 @@ def test_what_is_for_a_gpu_only_is_named_and_the_rest_goes_on(capsys):
     said = capsys.readouterr()
     assert said.err == "coop bench: swin-t-320 is left out: it is for a GPU only\n"
     assert "spos at 50%" in said.out
+    main(["bench", "resnet50-full", "spos", "--device", "cuda", "--dry-run"])
+    said = capsys.readouterr()
+    assert said.err == "coop bench: resnet50-full is left out: it is for a CPU only\n"
+    assert "spos at 50%" in said.out
 
 
 def test_a_missing_package_is_named_and_the_rest_goes_on(capsys, monkeypatch):
@@ -146,9 +151,12 @@ def test_interrupted_it_leaves_what_is_done_and_goes_on_later(tmp_path):
     for line in run.stderr:
         if "[1/2" in line:
             break
+    wait_until(lambda: len(below(run.pid)) == 3)  # one of the case, and two that take turns
+    started = below(run.pid)
     run.send_signal(signal.SIGINT)
     out, err = run.communicate(timeout=60)
     assert run.returncode == 130
+    wait_until(lambda: not any(map(is_running, started)))
     assert "coop bench: interrupted\n" in err
     assert "left: 1 cell in 1 process, " in err
     assert "SPOS" in out

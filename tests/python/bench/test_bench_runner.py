@@ -2,7 +2,6 @@
 
 import sys
 import time
-from pathlib import Path
 
 import pytest
 from coop.bench.grid import RATIO, Case
@@ -10,6 +9,7 @@ from coop.bench.process import Child
 from coop.bench.progress import Estimates, Progress
 from coop.bench.results import Results
 from coop.bench.runner import RefusedError, Runner
+from processes import is_running
 
 # Does what the names of its variants say.
 CHILD = """
@@ -71,12 +71,6 @@ def run(wanted, tmp_path):
         return [it.variants for it in left], results.cells, said
 
     return run_cases
-
-
-def is_running(process):
-    """One that has ended may wait for somebody to ask how."""
-    stat = Path(f"/proc/{process}/stat")
-    return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] not in "ZX"
 
 
 def statuses(cells):

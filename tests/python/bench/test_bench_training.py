@@ -50,8 +50,12 @@ def tiny_trainer(batch=512):
     return Trainer(network, Workload(make_tiny, numbers, loss), CPU)
 
 
-# ResNet-152 is like the other.
-@pytest.mark.parametrize("name", [it for it in NETWORKS if NETWORKS[it].cpu and it != "resnet152"])
+LIKE_ANOTHER = ("resnet50-full", "resnet152")
+
+
+@pytest.mark.parametrize(
+    "name", [it for it in NETWORKS if NETWORKS[it].cpu and it not in LIKE_ANOTHER]
+)
 def test_two_steps_of_each_in_less_memory_are_the_same(name):
     trainer = Trainer.of(name, CPU)
     layers = peer("checkpoint", trainer.network, CPU)
@@ -62,6 +66,12 @@ def test_two_steps_of_each_in_less_memory_are_the_same(name):
     bound = trainer.run(inside(int(0.7 * free.peak_bytes), "cpu"), 0, 2)
     assert (bound.losses, bound.state) == (free.losses, free.state)
     assert bound.after.shown.evictions > 0
+
+
+def test_a_network_of_full_size_is_what_torchvision_has():
+    with torch.device("meta"):
+        model = Trainer.of("resnet50-full", CPU).workload.make()
+    assert sum(it.numel() for it in model.parameters()) == 25_557_032
 
 
 def test_figures_are_of_the_steps_that_count():
