@@ -154,6 +154,7 @@ def test_figures_are_of_pairs_of_steps():
     assert found["losses"] == EQUAL
     assert found["plain_peak_bytes"] == bench.peak_bytes >= found["peak_bytes"]
     assert found["evictions"] > 0 and found["searches"] > 0
+    assert found["recomputed"] == found["recomputed_of_operators"] > 0
     both = zip(found["times_s"], found["plain_times_s"], strict=True)
     over = [ours / plain - 1 for ours, plain in both]
     assert found["overhead"] == pytest.approx(median(over[3:]), abs=1e-3)
