@@ -13,6 +13,7 @@ import torch
 from coop import _plugin
 from coop._budget import budget
 from coop._ctrl_c import ctrl_c_waits
+from coop._files import unfinished
 from coop._log import log
 from coop._names import Names
 from coop._text import as_bytes
@@ -61,12 +62,12 @@ class record:  # noqa: N801
 
     def _begin(self) -> ExitStack:
         with ExitStack() as stack:
-            unfinished = file_beside(self.path)
-            stack.callback(unfinished.unlink, missing_ok=True)
+            beside = file_beside(self.path)
+            stack.callback(beside.unlink, missing_ok=True)
             if not torch.ops.coop.has_budget():
                 stack.enter_context(budget(_PLENTY))
             torch.ops.coop.begin_recording(self.decisions)
-            stack.callback(self._end, unfinished, os.getpid())
+            stack.callback(self._end, beside, os.getpid())
             stack.enter_context(Names())
             log.info("%r begins", self)
             return stack.pop_all()
@@ -97,14 +98,14 @@ class record:  # noqa: N801
             scope, self._scope = self._scope, None
             scope.close()
 
-    def _end(self, unfinished: Path, process: int) -> None:
+    def _end(self, beside: Path, process: int) -> None:
         if os.getpid() != process:
             return  # a fork: the recording is its parent's
         text = torch.ops.coop.end_recording().encode()
         if not self._is_kept:
             return  # an earlier one stays
-        unfinished.write_bytes(gzip.compress(text) if self.path.suffix == ".gz" else text)
-        unfinished.replace(self.path)
+        beside.write_bytes(gzip.compress(text) if self.path.suffix == ".gz" else text)
+        beside.replace(self.path)
         log.info("%r has ended: %s", self, as_bytes(self.path.stat().st_size))
 
     def __repr__(self) -> str:
@@ -117,10 +118,10 @@ def file_beside(path: Path) -> Path:
         raise IsADirectoryError(f"coop: {path} is a directory, and a recording is a file")
     if path.exists() and not path.is_file():  # it would be replaced
         raise OSError(f"coop: {path} is not an ordinary file, as a recording is")
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
+    beside = unfinished(path)
     try:
-        unfinished.write_bytes(b"")
+        beside.write_bytes(b"")
     except OSError as error:
         why = f"coop: no recording can be written there: {error.strerror}"
         raise type(error)(error.errno, why, str(path)) from None
-    return unfinished
+    return beside

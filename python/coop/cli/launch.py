@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import gzip
-import os
 import re
 import shutil
 import sys
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from coop import _native, _versions
+from coop._files import unfinished
 from coop.cli.parser import Parser, fail
 
 # Programs that only start others, which do the work; and what people call them by.
@@ -111,7 +111,7 @@ def check_writable(parser: Parser, option: str, path: Path) -> None:
         parser.error(f"{option} {path} is a directory")
     if path.exists() and not path.is_file():
         parser.error(f"{option} {path} is not an ordinary file")
-    probe = path.with_name(f".{path.name}.{os.getpid()}.part")
+    probe = unfinished(path)
     try:
         probe.touch()
         probe.unlink()
@@ -127,11 +127,13 @@ def _is_size(text: str) -> bool:
 
 def _meant_by(text: str) -> str:
     close = re.fullmatch(r" *(\d+(?:\.\d+)?) *([kmgt])(i?)b? *", text, re.IGNORECASE)
-    if close is None or float(close[1]) == 0:
-        return "write for example 8GiB, 512MB or 50%"
-    number, unit, is_binary = close.groups()
-    is_decimal = text.rstrip()[-1] in "bB" and not is_binary
-    return f"did you mean {number}{unit.upper()}{'' if is_decimal else 'i'}B?"
+    if close is not None:
+        number, unit, is_binary = close.groups()
+        is_decimal = text.rstrip()[-1] in "bB" and not is_binary
+        meant = f"{number}{unit.upper()}{'' if is_decimal else 'i'}B"
+        if _is_size(meant):
+            return f"did you mean {meant}?"
+    return "write for example 8GiB, 512MB or 50%"
 
 
 def _check_file(parser: Parser, path: str) -> None:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 from argparse import Namespace
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
+from coop._files import why, write_whole
 from coop.cli import launch
 from coop.cli.advice import FEWEST_STEPS, STEADY, Plan, Recorded
 from coop.cli.budgets import Simulator
@@ -46,23 +45,23 @@ def main(arguments: Sequence[str]) -> int:
             trace = Path(folder) / _name_of_trace(options, program)
             code = _run(program, options, trace)
             recorded = _look_for(trace)
-            if recorded is None:
-                return _say_that_it_is_too_little(code)
+            if recorded is None or recorded.trace_steps == 0:
+                return _say_that_it_is_too_little(code, has_begun=recorded is not None)
             if code != 0:
                 say(f"coop plan: the program ended {_how(code)}; the plan is of what came before\n")
-            if options.trace is not None:
-                shutil.copyfile(recorded.trace, options.trace)
-                recorded = replace(recorded, trace=options.trace)
+            is_written = _copy(recorded.trace, options.trace)
             say("coop plan: trying budgets\n")
+            picture = options.picture and Path(folder) / f"picture{options.picture.suffix}"
             costs = Simulator(simulator, recorded.trace, recorded.trace_steps).costs(
-                recorded.budget_bytes, options.ratios, options.picture
+                recorded.budget_bytes, options.ratios, picture
             )
+            is_written = _copy(picture, options.picture) and is_written
     except KeyboardInterrupt:
         say("coop plan: interrupted\n")
         return INTERRUPTED
     plan = Plan(program, options.device, recorded, costs)
     print(json.dumps(plan.as_dict(), indent=2) if options.json else plan.as_text())
-    return 0
+    return 0 if is_written else USAGE_ERROR
 
 
 def _parser() -> Parser:
@@ -135,20 +134,30 @@ def _run(program: Program, options: Namespace, trace: Path) -> int:
 
 
 def _look_for(trace: Path) -> Recorded | None:
-    """Of several processes it is the first one's."""
+    """Of several processes it is the first one's. None: it did not begin."""
     for path in (trace, trace.with_name(f"rank0-{trace.name}")):
         if notes_beside(path).exists():
-            recorded = Recorded(path, **json.loads(notes_beside(path).read_text()))
-            return recorded if recorded.trace_steps > 0 else None
+            return Recorded(path, **json.loads(notes_beside(path).read_text()))
     return None
+
+
+def _copy(made: Path | None, wanted: Path | None) -> bool:
+    """Whatever becomes of it, there is a plan."""
+    try:
+        if wanted is not None and made is not None and made.exists():
+            write_whole(wanted, made.read_bytes())
+        return True
+    except OSError as error:
+        say(f"coop plan: {wanted} was not written: {why(error)}\n")
+        return False
 
 
 def _how(code: int) -> str:
     return f"by signal {code - 128}" if code > 128 else f"with exit code {code}"
 
 
-def _say_that_it_is_too_little(code: int) -> int:
-    if code == USAGE_ERROR:
+def _say_that_it_is_too_little(code: int, has_begun: bool) -> int:
+    if code == USAGE_ERROR and not has_begun:
         return code  # and why was said: by us, or by the program
     how = f" {_how(code)}" if code != 0 else ""
     say(

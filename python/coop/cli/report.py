@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import coop
+from coop._files import why, write_whole
 from coop.cli import launch
 from coop.cli.parser import Parser, fail
 from coop.cli.sim import path_of_simulator
@@ -39,7 +40,9 @@ def main(arguments: Sequence[str]) -> int:
     words += ["--inplace"] if options.inplace else []
     try:
         draw(simulator, options.traces, words, options.output)
-    except (OSError, RuntimeError) as error:
+    except OSError as error:
+        fail(parser.prog, f"{options.output} was not written: {why(error)}")
+    except RuntimeError as error:
         fail(parser.prog, error)
     if not options.quiet:
         print(f"{options.output}: open it in a browser", file=sys.stderr)
@@ -84,12 +87,12 @@ def draw(
         command = [simulator, "report", trace, *words]
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True)
         if done.returncode != 0:
-            why = done.stderr.decode(errors="replace").strip()
-            raise RuntimeError(why.removeprefix("coop-sim: error: ") or f"{simulator} has failed")
+            said = done.stderr.decode(errors="replace").strip()
+            raise RuntimeError(said.removeprefix("coop-sim: error: ") or f"{simulator} has failed")
         runs.append(json.loads(done.stdout))
         if out_of_memory is not None:
             runs[-1]["advice"].insert(0, _how_it_ended(out_of_memory))
-    page.write_text(page_of(runs), encoding="utf-8")
+    write_whole(page, page_of(runs).encode())
 
 
 def _how_it_ended(error: BaseException) -> str:

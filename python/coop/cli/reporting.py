@@ -8,6 +8,7 @@ import tempfile
 import threading
 from pathlib import Path
 
+from coop._files import why
 from coop._native import simulator_path
 from coop._out_of_memory import OutOfMemory
 from coop.cli import tracing
@@ -48,5 +49,5 @@ class Recording(tracing.Recording):
             if not self._settings.is_quiet:
                 say(f"coop: report     {self._page}\n")
         except (OSError, RuntimeError, ValueError) as error:
-            say(f"{self._settings.command}: {self._page} was not written: {error}\n")
+            say(f"{self._settings.command}: {self._page} was not written: {why(error)}\n")
         self._folder.cleanup()

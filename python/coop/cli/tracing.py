@@ -18,6 +18,7 @@ from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
+from coop._files import why
 from coop._recording import record
 from coop._text import as_time
 from coop.cli.parser import say
@@ -106,4 +107,4 @@ class Recording:
                 }
                 notes_beside(ended.path).write_text(json.dumps(notes))
         except (OSError, RuntimeError) as error:
-            say(f"{self._settings.command}: {ended.path} was not written: {error}\n")
+            say(f"{self._settings.command}: {ended.path} was not written: {why(error)}\n")

@@ -185,6 +185,25 @@ def test_a_program_that_ends_too_early(tmp_path, coop_sim, script):
     assert list(done.files) == ["script.py"]
 
 
+def test_a_silent_exit_is_told(tmp_path, coop_sim):
+    """Also with the code that is ours for a wrong call."""
+    done = plan(tmp_path, "raise SystemExit(2)", coop_sim=coop_sim)
+    assert (done.code, done.out) == (2, "")
+    assert "the program ended with exit code 2 before it had made 2 steps" in done.err
+
+
+def test_a_plan_is_not_lost_where_a_file_cannot_be_written(tmp_path, coop_sim):
+    (tmp_path / "gone").mkdir()
+    script = "import pathlib\npathlib.Path('gone').rmdir()\nfor _ in range(3):\n    train()\n"
+    words = ["--trace", "gone/kept.coop", "--picture", "gone/plan.svg", "--ratios", ".9"]
+    done = plan(tmp_path, script, *words, coop_sim=coop_sim)
+    assert done.code == 2
+    for name in ("kept.coop", "plan.svg"):
+        says = f"coop plan: gone/{name} was not written: No such file or directory\n"
+        assert done.err.count(says) == 1
+    assert "\nsmallest " in done.out
+
+
 def test_ctrl_c_leaves_what_was_recorded(tmp_path, coop_sim):
     script = """
 import os, signal, time

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 
 import pytest
 from command_line import COOP, PYTHON, ROOT, run
@@ -66,6 +67,16 @@ def test_bad_input_is_one_line(tmp_path, coop_sim, words):
     assert BAD[words] in done.err
     assert done.err.count("\n") == 1
     assert not done.files
+
+
+def test_an_earlier_report_is_not_lost_where_there_is_no_room(tmp_path, coop_sim):
+    (tmp_path / "mem.html").write_text("an earlier one")
+    command = [*COOP, "report", "--inplace", "--ratio", ".7", str(SPOS)]
+    limited = ["bash", "-c", f"ulimit -f 20 && {shlex.join(command)}"]
+    done = run(limited, tmp_path, COOP_SIM=str(coop_sim.program))
+    assert (done.code, done.out) == (2, "")
+    assert done.err == "coop report: error: mem.html was not written: File too large\n"
+    assert done.files == {"mem.html": b"an earlier one"}
 
 
 def test_without_a_simulator_it_says_what_to_install(tmp_path):

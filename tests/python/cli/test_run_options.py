@@ -87,6 +87,7 @@ BAD = {
     "--budget -1 script.py": "'-1' is no budget",
     "--budget 0 script.py": "'0' is no budget",
     "--budget 0GiB script.py": "'0GiB' is no budget: write for example 8GiB, 512MB or 50%",
+    "--budget 99999999999999999999GiB script.py": "is no budget: write for example 8GiB",
     "--budget 101% script.py": "'101%' is no budget",
     "--budget 100 script.py": "a pool of 100 bytes cannot be made: it takes 512 bytes",
     "--budget": "--budget: expected one argument",
