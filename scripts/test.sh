@@ -21,7 +21,7 @@ declare -A about=(
   [demo]="both demos run, and write valid JSON"
   [python]="tests of the Python package, the PyTorch plugin, coop-sim and the scripts"
   [torch]="a slice of the PyTorch plugin's tests with another PyTorch: ${TORCH:=2.15.0}"
-  [install]="pip installs coop, which works from anywhere, and removes all of it (with --full, or by name)"
+  [install]="pip installs coop, also in another version of Python, and removes it (with --full, or by name)"
   [checked]="every invariant check without sanitizers (with --full, or by name)"
   [faults]="faults seeded in the engine are found by its tests (with --full, or by name)"
 )
@@ -100,23 +100,7 @@ stage_torch() {
   COOP_TEST_SCALE=${COOP_TEST_SCALE:-slice} scripts/torch.sh "$TORCH" | tee "$logs/torch.log"
 }
 
-# Into a Python of its own, which has .venv's PyTorch.
-stage_install() {
-  local folder=$PWD/build/installed purelib='import sysconfig; print(sysconfig.get_path("purelib"))' site left
-  rm -rf "$folder"
-  .venv/bin/python -m venv "$folder"
-  site=$("$folder/bin/python" -c "$purelib")
-  .venv/bin/python -c "$purelib" >"$site/torch.pth"
-  "$folder/bin/pip" install --quiet --disable-pip-version-check .
-  grep '^Tag: py3-none-' "$site"/torch_coop-*.dist-info/WHEEL || die "the wheel is bound to one version of Python"
-  [[ -e $site/coop/py.typed ]] || die "py.typed is not installed"
-  (cd / && env -u PYTHONPATH "$folder/bin/coop" doctor)
-  (cd / && env -u PYTHONPATH "$folder/bin/coop" sim policies)
-  "$folder/bin/pip" uninstall --quiet --yes torch-coop
-  left=$(find "$folder" -iname '*coop*')
-  [[ -z $left ]] || die "pip uninstall leaves $left"
-  rm -rf "$folder"
-}
+stage_install() { scripts/try_wheel.sh; }
 
 stage_fuzz() {
   local seconds=10
