@@ -132,19 +132,25 @@ def test_a_thread_draws_while_others_run_such_operators_again(is_default, short_
 def test_a_second_try_of_what_draws_does_not_wait_for_replays_that_draw(short_turns):
     """While one makes room for its second try, others draw again what was evicted for it."""
     ended = []
+    is_drawn, is_tried = threading.Event(), threading.Event()
 
     def try_twice():
+        is_drawn.wait(60)
         for _ in range(30):
             x = torch.ones(16 << 10)  # 64 KiB
             with contextlib.suppress(torch.OutOfMemoryError):
                 torch.multinomial(x * 3, 9 << 13, replacement=True)  # 576 KiB
+        is_tried.set()
         ended.append(True)
 
     def draw_again():
         half = torch.full((16 << 10,), 0.5)
         drawn = [torch.bernoulli(half) for _ in range(8)]
         sums = [it.sum() for it in drawn]
-        for _ in range(30):
+        is_drawn.set()
+        is_last = False
+        while not is_last:
+            is_last = is_tried.is_set()
             with contextlib.suppress(torch.OutOfMemoryError):
                 assert all(torch.equal(it.sum(), had) for it, had in zip(drawn, sums, strict=True))
         ended.append(True)
