@@ -42,7 +42,7 @@ def parse():
     parser.add_argument("--networks", default="resnet50,bert-large")
     parser.add_argument("--ratios", default=".7,.6,.5")
     parser.add_argument("--steps", type=int, default=12, help="that are looked at")
-    parser.add_argument("--batches", type=int, default=4, help="of coop bench's in one")
+    parser.add_argument("--batches", type=int, default=1, help="of coop bench's in one")
     parser.add_argument("--smoke", action="store_true", help="shows that it runs, measures nothing")
     parser.add_argument("--json", metavar="FILE", help="also write the table there")
     parser.add_argument("--train", metavar="NETWORK", help="only that, for coop plan")
@@ -74,7 +74,7 @@ def predict(name, options):
 
 
 def batch_of(name, batches):
-    """Larger than for coop bench: what is no operator is to be little of a step."""
+    """With several of coop bench's in one, what is no operator is less of a step."""
     return batches * NETWORKS[name].cpu.batch
 
 
