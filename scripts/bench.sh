@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds and runs the micro-benchmarks, what the PyTorch plugin costs, `coop bench` with its networks for a CPU, and
-# what `coop plan` says of two of those, and prints their tables.
+# Builds and runs the micro-benchmarks, what the PyTorch plugin costs, `coop bench` with its networks for a CPU, what a
+# forecast brings four of those, and what `coop plan` says of two, and prints their tables.
 #
 #   scripts/bench.sh [--smoke] [--json FILE]
 #
@@ -50,3 +50,9 @@ PYTHONPATH=python .venv/bin/python -m coop bench --device cpu --results build/be
   tee -a build/bench/table.txt
 PYTHONPATH=python .venv/bin/python bench/plan_accuracy.py "${plan_args[@]}" |
   tee -a build/bench/table.txt
+# With and without a forecast; in earnest only, since a step of ResNet-50 takes seconds.
+if [[ $preset == bench ]]; then
+  PYTHONPATH=python .venv/bin/python -m coop bench resnet50-full bert-large bert-lengths spos --device cpu \
+    --results build/bench/networks.jsonl --ratios .6,.5 --policies coop,coop-online,dtr,dte --peers none --cell-limit 300s |
+    tee -a build/bench/table.txt || say "bench: where there is no figure, the table says why"
+fi
