@@ -223,7 +223,7 @@ bool Engine::reprice(ValueId id) noexcept {
 double Engine::asking_price(const Value& value) noexcept {
   constexpr double kWanted = 1e3;
   constexpr double kWantedNow = 1e6;
-  constexpr double kMuchDearer = 4;
+  constexpr double kMuchDearer = 2;
   if (value.wanted == 0) {
     const double cost = cost_of(value);
     const bool stays = !keeps_regions() && cost > kMuchDearer * replay_cost_;

@@ -16,7 +16,8 @@ inline constexpr double kCopyNsPerByte = 0.0005;
 struct CompactionTerms {
   double copy_ns_per_byte = kCopyNsPerByte;
   // A block that was used this long before `now` costs what it costs, one that was used half as long before
-  // twice as much. 0: how long does not matter.
+  // twice as much, and one that was used ever so long before a sixteenth: where victims have been used just now,
+  // nothing else would cost anything. 0: how long does not matter.
   double usual_staleness = 0;
   double now = 0;
   // Evictable blocks that cost this much are moved like others; 0: all of them are.
@@ -37,19 +38,17 @@ struct CompactionTerms {
  private:
   [[nodiscard]] double usual() const { return usual_staleness > 0 ? usual_staleness : 1; }
   [[nodiscard]] double staleness(double last_use) const {
-    const double age = now - last_use;  // a select, not std::max: see score_chunk
-    return usual_staleness > 0 && age > 1 ? age : 1;
+    constexpr double kOldest = 16;
+    const double oldest = kOldest * usual_staleness;
+    const double age = now - last_use;  // selects, not std::max: see score_chunk
+    const double counted = age < oldest ? age : oldest;
+    return usual_staleness > 0 && counted > 1 ? counted : 1;
   }
 };
 
 struct Stretch {
   Extent extent;
   double cost = 0;
-};
-
-struct Compaction {
-  CompactionTerms terms;
-  Stretch stretch;
 };
 
 // A stretch of the pool in which there is room for the request, once some evictable blocks have gone and the

@@ -53,25 +53,20 @@ std::optional<BlockId> EvictingPool::allocate_at(const Request& request, Bytes o
 }
 
 std::optional<BlockId> EvictingPool::make_room_and_allocate(const Request& request) {
-  if (const auto id = evict_or_compact(request)) return id;
-  return move_out_for(request) ? serve(request) : std::nullopt;
-}
-
-std::optional<BlockId> EvictingPool::evict_or_compact(const Request& request) {
   ++stats_.searches;
   // Every round frees a block. More rounds than blocks: an owner who adds to them, against the rules.
   std::size_t rounds_left = pool_.block_count() + 1;
   for (;;) {
     COOP_CHECK(rounds_left > 0);
     --rounds_left;
-    const auto compaction = choose_victims(request);
-    const bool has_compacted = compaction && compact(request, *compaction);
-    if (!has_compacted && victims_.empty()) return std::nullopt;
-    if (!compaction) {
+    const std::optional<Moves> moves = choose_victims_or_moves(request);
+    if (!moves && victims_.empty()) return std::nullopt;
+    const bool has_moved = moves && make(*moves);
+    if (!moves) {
       for (const BlockId victim : victims_) evict(victim);
     }
     if (const auto id = serve(request)) return id;
-    COOP_CHECK(!has_compacted);  // sliding makes room for certain
+    COOP_CHECK(!has_moved);  // they make room for certain
   }
 }
 
@@ -89,9 +84,8 @@ std::optional<BlockId> EvictingPool::serve(const Request& request) {
 
 // Costs that are out of date are nearly always too low (more is evicted by now): victims whose costs turn
 // out right are the best there are. Each round corrects a cost, and after a few it is good enough. What is
-// returned: where to compact rather than to evict them.
-std::optional<Compaction> EvictingPool::choose_victims(const Request& request) {
-  constexpr int kMostCorrections = 64;
+// returned: what to move rather than to evict them.
+std::optional<Moves> EvictingPool::choose_victims_or_moves(const Request& request) {
   const std::uint64_t began = clock_();
   owner_.prepare_search();
   for (int round = 0;; ++round) {
@@ -100,9 +94,12 @@ std::optional<Compaction> EvictingPool::choose_victims(const Request& request) {
     const bool is_good = round >= kMostCorrections || !owner_.correct_costs(victims_);
     if (is_good && !owner_.keeps_some(victims_)) break;
   }
-  auto compaction = pool_.ignores_addresses() ? std::nullopt : cheaper_than_victims(request);
+  std::optional<Moves> moves;
+  if (!pool_.ignores_addresses()) {
+    moves = victims_.empty() ? moves_without_victims(request) : cheaper_than_victims(request);
+  }
   stats_.search_ns += clock_() - began;
-  return compaction;
+  return moves;
 }
 
 template <typename Message>
@@ -139,11 +136,8 @@ void EvictingPool::evict(BlockId id) {
 //
 // It must cost much less than to bring the victims back. What a copy takes is a guess; not all victims will
 // come back; and what they leave serves the next request, too.
-std::optional<Compaction> EvictingPool::cheaper_than_victims(const Request& request) const {
+std::optional<Moves> EvictingPool::cheaper_than_victims(const Request& request) {
   constexpr double kMuchCheaper = 8;
-  if (victims_.empty()) {
-    return find_compaction(request, {.copy_ns_per_byte = owner_.copy_ns_per_byte()});
-  }
   if (!policy_.traits().moves_blocks) return std::nullopt;
   double cost = 0;
   double score = 0;
@@ -157,46 +151,74 @@ std::optional<Compaction> EvictingPool::cheaper_than_victims(const Request& requ
                         .now = request.now,
                         .dear = 0,
                         .most = cost / kMuchCheaper};
-  std::optional<Compaction> best;
-  if (pool_.free_bytes() >= request.bytes) best = find_compaction(request, terms);
   // What lives long has victims where it belongs, even if others are cheaper today.
-  if (request.placement == Placement::kLongLived) return best;
-  terms.dear = terms.most;
-  if (best) terms.most = best->stretch.cost;
-  const auto with_victims = find_compaction(request, terms);
-  return with_victims ? with_victims : best;
-}
-
-std::optional<Compaction> EvictingPool::find_compaction(const Request& request,
-                                                        const CompactionTerms& terms) const {
-  const auto stretch = find_stretch_to_compact(pool_, to_grains(request.bytes), terms);
-  if (!stretch) return std::nullopt;
-  return Compaction{terms, *stretch};
-}
-
-bool EvictingPool::compact(const Request& request, const Compaction& compaction) {
-  const CompactionTerms& terms = compaction.terms;
-  std::optional<Compaction> now = compaction;
-  std::vector<BlockId> evictable;
-  std::vector<BlockId> evicted;
-  std::vector<BlockId> moved;
-  for (;;) {
-    for_each_piece(pool_.order(), now->stretch.extent, [&](const Chunk& chunk, int slot) {
-      if (chunk.is_hole(slot)) return;
-      const BlockId id = pool_.id_of(chunk.block_at(slot));
-      (terms.evicts(chunk.facts(slot)) ? evicted : moved).push_back(id);
-      if (!chunk.is_fixed(slot)) evictable.push_back(id);
-    });
-    if (!owner_.keeps_some(evictable)) break;
-    now = find_compaction(request, terms);
-    if (!now) return false;
-    evictable.clear();
-    evicted.clear();
-    moved.clear();
+  if (request.placement == Placement::kLongLived) {
+    const bool is_enough_free = pool_.free_bytes() >= request.bytes;
+    return is_enough_free ? find_compaction(request, terms) : std::nullopt;
   }
-  for (const BlockId id : evicted) evict(id);
-  move_left(moved);
-  return true;
+  terms.dear = terms.most;
+  return find_moves(request, terms);
+}
+
+// Nothing that may go is in the way of the request: what lies between does not go. The last resort.
+std::optional<Moves> EvictingPool::moves_without_victims(const Request& request) {
+  return find_moves(request, {.copy_ns_per_byte = owner_.copy_ns_per_byte()});
+}
+
+// Which blocks are to go and which to move is not known beforehand: as long as that is cheaper, the dearest of those that
+// would go is moved, too, and whatever is as dear.
+std::optional<Moves> EvictingPool::find_moves(const Request& request, CompactionTerms terms) {
+  constexpr int kMostRounds = 8;
+  std::optional<Moves> best;
+  for (int round = 0; round < kMostRounds; ++round) {
+    std::optional<Moves> found = find_compaction(request, terms);
+    if (found) terms.most = found->cost;
+    // What moves out is copied, and much beside it.
+    if (terms.most > static_cast<double>(request.bytes) * terms.copy_ns_per_byte) {
+      if (auto way = find_moving_out_by_now(request, terms)) found = std::move(way);
+    }
+    if (!found && !best && terms.dear > 0 && pool_.free_bytes() >= request.bytes) {
+      terms.dear = 0;
+      continue;
+    }
+    if (!found) break;
+    best = std::move(found);
+    terms.most = best->cost;
+    terms.dear = dearest_that_goes(*best, terms);
+    if (!(terms.dear > 0)) break;
+  }
+  return best;
+}
+
+double EvictingPool::dearest_that_goes(const Moves& moves, const CompactionTerms& terms) const {
+  double dearest = 0;
+  const auto look_at = [&](const Moves::Part& part) {
+    for (const BlockId id : part.goes) {
+      const BlockInfo block = pool_.info(id);
+      dearest = std::max(dearest,
+                         terms.cost_of_evicting({.cost = block.cost, .last_use = block.last_use}));
+    }
+  };
+  look_at(moves.room);
+  for (const Moves::Part& other : moves.others) look_at(other);
+  return dearest;
+}
+
+// What would go costs what it costs by now, as victims do: a gradient was cheap to make while what it is made from was
+// there, and hangs on all of the step when that has been released.
+std::optional<Moves> EvictingPool::find_compaction(const Request& request,
+                                                   const CompactionTerms& terms) {
+  for (int round = 0;; ++round) {
+    const auto stretch = find_stretch_to_compact(pool_, to_grains(request.bytes), terms);
+    if (!stretch) return std::nullopt;
+    Moves found{.room = {.extent = stretch->extent}, .cost = stretch->cost};
+    for_each_piece(pool_.order(), stretch->extent, [&](const Chunk& chunk, int slot) {
+      if (chunk.is_hole(slot)) return;
+      const bool goes = terms.evicts(chunk.facts(slot));
+      (goes ? found.room.goes : found.room.stays).push_back(pool_.id_of(chunk.block_at(slot)));
+    });
+    if (round >= kMostCorrections || !owner_.correct_costs(found.room.goes)) return found;
+  }
 }
 
 // In address order.

@@ -6,9 +6,8 @@
 //       1. a hole that fits                         -> done, nothing was evicted
 //       2. ask the policy for victims;
 //          evict them, and again                    -> until the request fits
-//          or compact, where that costs less        -> once
-//       3. no victims: slide movable blocks aside   -> once
-//          or move some to the other side of what may not move
+//          or move blocks, where that costs less    -> once
+//       3. no victims: slide movable blocks aside, or move some to the other side of what may not move
 //       4. OutOfMemory
 //
 // The loop ends because every round frees a block that was held when it began, or is the last. (The
@@ -20,6 +19,7 @@
 #include <vector>
 
 #include "core/engine/compaction.hpp"
+#include "core/engine/moving_out.hpp"
 #include "core/engine/out_of_memory.hpp"
 #include "core/policy/policy.hpp"
 #include "core/pool/pool.hpp"
@@ -95,23 +95,28 @@ class EvictingPool {
 
  private:
   std::optional<BlockId> make_room_and_allocate(const Request& request);
-  std::optional<BlockId> evict_or_compact(const Request& request);
   std::optional<BlockId> serve(const Request& request);
-  std::optional<Compaction> choose_victims(const Request& request);
+  // Rounds in which costs are looked up, and the choice is made again.
+  static constexpr int kMostCorrections = 64;
+  std::optional<Moves> choose_victims_or_moves(const Request& request);
   template <typename Message>
   void tell_owner(Message&& message);
   void move_left(BlockId id);
   void copy_to(BlockId id, Bytes offset);
   void move_left(std::span<const BlockId> blocks);
   [[nodiscard]] std::vector<BlockId> movable_blocks() const;
-  [[nodiscard]] std::optional<Compaction> cheaper_than_victims(const Request& request) const;
-  [[nodiscard]] std::optional<Compaction> find_compaction(const Request& request,
-                                                          const CompactionTerms& terms) const;
-  bool compact(const Request& request, const Compaction& compaction);
-  // moving_out.cpp
-  bool move_out_for(const Request& request);
-  bool move_out(BlockId id, Extent stretch, double now);
-  void empty(Extent stretch);
+  [[nodiscard]] std::optional<Moves> cheaper_than_victims(const Request& request);
+  [[nodiscard]] std::optional<Moves> moves_without_victims(const Request& request);
+  [[nodiscard]] std::optional<Moves> find_moves(const Request& request, CompactionTerms terms);
+  [[nodiscard]] double dearest_that_goes(const Moves& moves, const CompactionTerms& terms) const;
+  [[nodiscard]] std::optional<Moves> find_compaction(const Request& request,
+                                                     const CompactionTerms& terms);
+  // moving_out.cpp: Note [Moving out]
+  [[nodiscard]] std::optional<Moves> find_moving_out_by_now(const Request& request,
+                                                            const CompactionTerms& terms);
+  bool make(const Moves& moves);
+  bool keeps_some_of(const Moves::Part& part);
+  Bytes empty(const Moves::Part& part);
 
   Pool& pool_;
   Policy& policy_;

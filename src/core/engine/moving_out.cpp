@@ -1,18 +1,8 @@
-// Note [Moving out]
-//
-// What running operators read and write can neither go nor move. Such a block in the middle of the pool leaves a
-// stretch on either side, and a large request may fit neither, though there is room for it in both together:
-//
-//     before   | M | E | M |  pinned  | E | M | hole |       E evictable, M movable
-//     after    |   room    |  pinned  | M | M | M |
-//
-// Then the stretch that lacks the least is emptied of what can be recomputed, and some of what else lies there
-// moves elsewhere, where room is made for it as for any request.
+#include "core/engine/moving_out.hpp"
+
 #include <algorithm>
-#include <limits>
-#include <optional>
+#include <cstddef>
 #include <utility>
-#include <vector>
 
 #include "core/base/check.hpp"
 #include "core/engine/evicting_pool.hpp"
@@ -20,140 +10,212 @@
 namespace coop {
 namespace {
 
-struct Lack {
-  Extent stretch;
-  Grains grains = std::numeric_limits<Grains>::max();
-};
+using Part = Moves::Part;
 
-// Between two blocks that may not move: the stretch that lacks the least to hold the request, if what can be
-// recomputed goes and enough of what is there else finds a place elsewhere.
-std::optional<Lack> find_least_lack(const Pool& pool, Grains request) {
-  Lack least;
-  Extent stretch;
-  Grains movable = 0;
-  Grains room = 0;  // in all of the pool
-  const auto look = [&] {
-    if (stretch.size() < request) return;
-    const Grains lack = movable - std::min(movable, stretch.size() - request);
-    if (lack < least.grains) least = {stretch, lack};
-  };
+Grains grains_of(const Pool& pool, BlockId id) { return to_grains(pool.info(id).bytes); }
+
+std::vector<Part> parts_of(const Pool& pool, const CompactionTerms& terms) {
+  std::vector<Part> parts(1);
   for (const Chunk* chunk : pool.order().chunks()) {
     for (int slot = 0; slot < chunk->count; ++slot) {
       const Extent extent = chunk->extent(slot);
-      const bool is_free = chunk->is_hole(slot) || !chunk->is_fixed(slot);
-      if (is_free || pool.is_movable(chunk->block_at(slot))) {
-        stretch.end = extent.end;
-        (is_free ? room : movable) += extent.size();
-        look();
+      const bool is_hole = chunk->is_hole(slot);
+      if (!is_hole && !pool.is_movable(chunk->block_at(slot))) {
+        parts.emplace_back();
+        continue;
+      }
+      Part& part = parts.back();
+      if (part.extent.size() == 0) part.extent.begin = extent.begin;
+      part.extent.end = extent.end;
+      if (is_hole) continue;
+      const BlockId id = pool.id_of(chunk->block_at(slot));
+      if (terms.evicts(chunk->facts(slot))) {
+        part.goes.push_back(id);
+        part.cost += terms.cost_of_evicting(chunk->facts(slot));
       } else {
-        stretch = {extent.end, extent.end};
-        movable = 0;
+        part.stays.push_back(id);
+        part.held += extent.size();
       }
     }
   }
-  const bool is_possible = least.grains < std::numeric_limits<Grains>::max() && room >= request;
-  return is_possible ? std::optional(least) : std::nullopt;
+  std::erase_if(parts, [](const Part& it) { return it.extent.size() == 0; });
+  return parts;
 }
 
-std::vector<BlockId> blocks_in(const Pool& pool, Extent stretch) {
-  std::vector<BlockId> blocks;
-  for_each_piece(pool.order(), stretch, [&](const Chunk& chunk, int slot) {
-    if (!chunk.is_hole(slot)) blocks.push_back(pool.id_of(chunk.block_at(slot)));
-  });
-  return blocks;
-}
+// Who moves out of one part into which of all, so that there is room for the request.
+class Movers {
+ public:
+  Movers(const Pool& pool, const std::vector<Part>& parts, std::size_t from)
+      : pool_(pool), from_(from) {
+    for (const Part& it : parts) free_.push_back(it.extent.size() - it.held);
+    free_[from] = 0;
+    for (const BlockId id : parts[from].stays) left_.push_back(id);
+    std::stable_sort(left_.begin(), left_.end(),
+                     [&](BlockId a, BlockId b) { return size(a) < size(b); });
+  }
 
-// The smallest that is enough, or the largest.
-BlockId choose_mover(const Pool& pool, const std::vector<BlockId>& blocks, Bytes lack) {
-  const auto bytes = [&](BlockId id) { return pool.info(id).bytes; };
-  return *std::max_element(blocks.begin(), blocks.end(), [&](BlockId a, BlockId b) {
-    const bool is_enough = bytes(a) >= lack;
-    if (is_enough != (bytes(b) >= lack)) return !is_enough;
-    return is_enough ? bytes(a) > bytes(b) : bytes(a) < bytes(b);
-  });
+  bool move(Grains lack) {
+    while (lack > 0) {
+      const auto enough = std::find_if(left_.begin(), left_.end(), [&](BlockId id) {
+        return size(id) >= lack && place_for(size(id)).has_value();
+      });
+      auto chosen = enough;
+      if (chosen == left_.end()) {
+        const auto largest = std::find_if(left_.rbegin(), left_.rend(), [&](BlockId id) {
+          return place_for(size(id)).has_value();
+        });
+        if (largest == left_.rend()) return false;
+        chosen = std::next(largest).base();
+      }
+      const Grains grains = size(*chosen);
+      const std::size_t into = *place_for(grains);
+      free_[into] -= grains;
+      chosen_.push_back({*chosen, into});
+      left_.erase(chosen);
+      lack -= std::min(lack, grains);
+    }
+    return true;
+  }
+  [[nodiscard]] std::vector<Moves::Mover>& chosen() { return chosen_; }
+
+ private:
+  [[nodiscard]] Grains size(BlockId id) const { return grains_of(pool_, id); }
+  // Where the least is left over.
+  [[nodiscard]] std::optional<std::size_t> place_for(Grains grains) const {
+    std::optional<std::size_t> best;
+    for (std::size_t i = 0; i < free_.size(); ++i) {
+      const bool fits = i != from_ && free_[i] >= grains;
+      if (fits && (!best || free_[i] < free_[*best])) best = i;
+    }
+    return best;
+  }
+
+  const Pool& pool_;
+  std::size_t from_;
+  std::vector<Grains> free_;
+  std::vector<BlockId> left_;  // the smallest first
+  std::vector<Moves::Mover> chosen_;
+};
+
+// As if all that stays were copied.
+double cost_of(const std::vector<Part>& parts, std::size_t from,
+               const std::vector<Moves::Mover>& movers, const CompactionTerms& terms) {
+  const auto cost = [&](const Part& it) {
+    return it.cost + static_cast<double>(to_bytes(it.held)) * terms.copy_ns_per_byte;
+  };
+  std::vector<bool> takes_part(parts.size());
+  takes_part[from] = true;
+  for (const Moves::Mover& mover : movers) takes_part[mover.into] = true;
+  double sum = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (takes_part[i]) sum += cost(parts[i]);
+  }
+  return sum;
 }
 
 }  // namespace
 
-bool EvictingPool::move_out_for(const Request& request) {
-  if (pool_.ignores_addresses()) return false;
-  const auto has_room = [&](Extent stretch) {
-    Grains held = 0;
-    for (const BlockId id : blocks_in(pool_, stretch)) held += to_grains(pool_.info(id).bytes);
-    return held + to_grains(request.bytes) <= stretch.size();
-  };
-  std::optional<Lack> lack;
-  std::vector<BlockId> evictable;
-  do {
-    lack = find_least_lack(pool_, to_grains(request.bytes));
-    if (!lack) return false;
-    evictable.clear();
-    for (const BlockId id : blocks_in(pool_, lack->stretch)) {
-      if (pool_.info(id).tenure == Tenure::kEvictable) evictable.push_back(id);
-    }
-  } while (owner_.keeps_some(evictable));
-  empty(lack->stretch);
-  while (!has_room(lack->stretch)) {
-    const std::vector<BlockId> left = blocks_in(pool_, lack->stretch);
-    const BlockId mover = choose_mover(pool_, left, to_bytes(lack->grains));
-    const Grains gained = to_grains(pool_.info(mover).bytes);
-    if (!move_out(mover, lack->stretch, request.now)) return false;
-    lack->grains -= std::min(lack->grains, gained);
-    empty(lack->stretch);
+std::optional<Moves> find_moving_out(const Pool& pool, Grains request,
+                                     const CompactionTerms& terms) {
+  std::vector<Part> parts = parts_of(pool, terms);
+  std::optional<std::size_t> best;
+  std::vector<Moves::Mover> best_movers;
+  double bound = terms.most;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const Part& part = parts[i];
+    if (part.extent.size() < request) continue;
+    const Grains free = part.extent.size() - part.held;
+    Movers movers(pool, parts, i);
+    if (!movers.move(request - std::min(request, free))) continue;
+    const double cost = cost_of(parts, i, movers.chosen(), terms);
+    if (best ? cost >= bound : cost > bound) continue;
+    best = i;
+    bound = cost;
+    best_movers = std::move(movers.chosen());
   }
+  if (!best) return std::nullopt;
+  Moves found{.room = std::move(parts[*best]), .cost = bound};
+  std::vector<std::optional<std::size_t>> number(parts.size());
+  for (Moves::Mover& mover : best_movers) {
+    if (!number[mover.into]) {
+      number[mover.into] = found.others.size();
+      found.others.push_back(std::move(parts[mover.into]));
+    }
+    mover.into = *number[mover.into];
+  }
+  found.movers = std::move(best_movers);
+  return found;
+}
+
+// --- doing it ---
+
+// What would go costs what it costs by now, as victims do.
+std::optional<Moves> EvictingPool::find_moving_out_by_now(const Request& request,
+                                                          const CompactionTerms& terms) {
+  for (int round = 0;; ++round) {
+    auto found = find_moving_out(pool_, to_grains(request.bytes), terms);
+    if (!found) return std::nullopt;
+    bool is_news = false;
+    if (round < kMostCorrections) {
+      is_news = owner_.correct_costs(found->room.goes);
+      for (const Part& other : found->others) is_news |= owner_.correct_costs(other.goes);
+    }
+    if (!is_news) return found;
+  }
+}
+
+// False, and nothing has changed, if the owner keeps some of it: it is to be looked for anew.
+bool EvictingPool::make(const Moves& moves) {
+  if (keeps_some_of(moves.room)) return false;
+  for (const Part& other : moves.others) {
+    if (keeps_some_of(other)) return false;
+  }
+  std::vector<Bytes> ends;
+  for (const Part& other : moves.others) ends.push_back(empty(other));
+  const Bytes moved_before = stats_.moved_bytes;
+  for (const Moves::Mover& mover : moves.movers) {
+    Bytes& end = ends[mover.into];
+    const BlockInfo block = pool_.info(mover.block);
+    const auto place = pool_.allocate_at(block.bytes, end, block.placement);
+    COOP_CHECK(place);
+    try {
+      copy_to(mover.block, end);
+    } catch (...) {
+      static_cast<void>(pool_.free(*place));
+      throw;
+    }
+    pool_.move_to(mover.block, *place);
+    end += block.bytes;
+  }
+  stats_.moving_ns +=
+      static_cast<double>(stats_.moved_bytes - moved_before) * owner_.copy_ns_per_byte();
+  static_cast<void>(empty(moves.room));
   return true;
 }
 
-// What can be recomputed goes, the others are pushed to its left end.
-void EvictingPool::empty(Extent stretch) {
-  std::vector<BlockId> moved;
-  for (const BlockId id : blocks_in(pool_, stretch)) {
-    if (pool_.info(id).tenure == Tenure::kEvictable) {
-      evict(id);
-    } else {
-      moved.push_back(id);
-    }
+bool EvictingPool::keeps_some_of(const Part& part) {
+  std::vector<BlockId> evictable = part.goes;
+  for (const BlockId id : part.stays) {
+    if (pool_.info(id).tenure == Tenure::kEvictable) evictable.push_back(id);
   }
-  move_left(moved);
+  return owner_.keeps_some(evictable);
 }
 
-// Out of the stretch, whose blocks lie at its left end. False if there is no room elsewhere.
-bool EvictingPool::move_out(BlockId id, Extent stretch, double now) {
-  Bytes held = 0;
-  for (const BlockId each : blocks_in(pool_, stretch)) held += pool_.info(each).bytes;
-  const Bytes free = to_bytes(stretch.size()) - held;
-  // Nobody else gets what has been made free here.
-  std::optional<BlockId> reserved;
-  if (free > 0) {
-    reserved = pool_.allocate_at(free, to_bytes(stretch.begin) + held, Placement::kExpensive);
-    if (!reserved)
-      return false;  // something beside the stretch has gone, and it is no more what it was
+// Where what stays in it ends, pushed to its left end.
+Bytes EvictingPool::empty(const Part& part) {
+  for (const BlockId id : part.goes) evict(id);
+  std::vector<BlockId> here;
+  Bytes end = to_bytes(part.extent.begin);
+  for (const BlockId id : part.stays) {
+    const BlockInfo block = pool_.info(id);
+    const bool has_left =
+        block.offset < to_bytes(part.extent.begin) || block.offset >= to_bytes(part.extent.end);
+    if (has_left) continue;
+    here.push_back(id);
+    end += block.bytes;
   }
-  const auto give_back = [&] {
-    if (!reserved) return;
-    const bool was_there = pool_.free(*reserved);
-    COOP_CHECK(was_there);
-  };
-  const BlockInfo block = pool_.info(id);
-  const Request request{block.bytes, block.placement, now};
-  std::optional<BlockId> place;
-  try {
-    place = pool_.allocate(request.bytes, request.placement);
-    if (!place) place = evict_or_compact(request);
-    if (place && pool_.contains(id)) copy_to(id, pool_.info(*place).offset);
-  } catch (...) {
-    if (place) static_cast<void>(pool_.free(*place));
-    give_back();
-    throw;
-  }
-  if (place && !pool_.contains(id)) {  // it was only there for one that is kept now
-    static_cast<void>(pool_.free(*place));
-  } else if (place) {
-    pool_.move_to(id, *place);
-    stats_.moving_ns += static_cast<double>(block.bytes) * owner_.copy_ns_per_byte();
-  }
-  give_back();
-  return place.has_value();
+  move_left(here);
+  return end;
 }
 
 }  // namespace coop

@@ -127,9 +127,9 @@ void Replay::expect_progress(CallId call_id) {
     give_up(call, "What an operator needs again does not fit together with what it is made from.");
   }
   if (!engine_.patience_.spend(call.cost)) {
-    give_up(call, "It would go on, but so slowly (recomputing takes more than " +
+    give_up(call, "It would go on, but more than " +
                       std::to_string(std::lround(engine_.options_.most_slowdown)) +
-                      " times as long as the program itself) that it would seem to hang.");
+                      " times slower than without a budget, for what is recomputed.");
   }
 }
 

@@ -84,6 +84,35 @@ TEST(MovingInsteadOfEvicting, WhatIsDearIsMovedAndWhatIsCheapGoes) {
   layout.pool().validate();
 }
 
+// Prices in the pool are those of the last look, and rise behind its back. Victims' were looked up, and what went where
+// others were pushed together was not: a gradient that waited went for next to nothing, and all of the backward pass
+// with it.
+TEST(MovingInsteadOfEvicting, WhatGoesCostsWhatItCostsByNow) {
+  class Risen final : public BlockOwner {
+   public:
+    explicit Risen(Layout& layout) : layout_(layout) {}
+    void evict(BlockId id) override { evictions.push_back(id); }
+    void relocate(BlockId /*id*/, Bytes /*from*/, Bytes /*to*/, Bytes /*bytes*/) override {}
+    bool correct_costs(std::span<const BlockId> blocks) override {
+      bool is_news = false;
+      for (const BlockId block : blocks) {
+        if (block == layout_.block(2)) is_news |= layout_.pool().set_cost(block, 1e12F);
+      }
+      return is_news;
+    }
+    std::vector<BlockId> evictions;
+
+   private:
+    Layout& layout_;
+  };
+  Layout layout({hole(3), evictable(4, 1e9), evictable(3, 10), pinned(1)});
+  const auto policy = make_policy("coop");
+  Risen owner(layout);
+  EvictingPool evicting(layout.pool(), *policy, owner, stopped_clock);
+  evicting.allocate(request(6));
+  EXPECT_EQ(owner.evictions, std::vector{layout.block(1)});
+}
+
 // Whoever has written contents unseen knows their address.
 TEST(MovingInsteadOfEvicting, WhatMustStayIsNotMoved) {
   class Keeper final : public BlockOwner {
