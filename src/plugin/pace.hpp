@@ -11,14 +11,16 @@ namespace coop::plugin {
 
 class Pace {
  public:
-  // Windows of so many nanoseconds of operators, run for the first time or again.
-  explicit Pace(double window_ns) : window_ns_(window_ns) {}
+  // Windows of so many nanoseconds of operators, run for the first time or again, and of a step of the program, unless
+  // it is `most` times slower before that.
+  Pace(double window_ns, double most) : window_ns_(window_ns), most_(most) {}
 
   // Cheap. The loss of a window that has just ended; none in the first, in which the engine learns.
   std::optional<Loss> look(Engine& engine);
 
  private:
   double window_ns_;
+  double most_;
   std::atomic<unsigned> looks_ = 0;
   std::atomic<bool> is_first_ = true;
 };

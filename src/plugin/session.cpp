@@ -9,9 +9,15 @@
 
 namespace coop::plugin {
 
-// Under stress every operator makes again whatever it reads: slow, and meant to be.
+// Under stress every operator makes again whatever it reads: slow, and meant to be. Whoever asks for a pace is told of it
+// by look_at_pace(), between operators; a single one that makes again more than that allows must not go on for minutes
+// before anybody looks.
 EngineOptions engine_options(const SessionOptions& options) {
+  constexpr double kForOneOperator = 2;
   EngineOptions engine;
+  if (options.max_slowdown > 0) {
+    engine.most_slowdown = std::min(engine.most_slowdown, kForOneOperator * options.max_slowdown);
+  }
   if (options.stress) engine.most_slowdown = 0;
   return engine;
 }
@@ -63,7 +69,7 @@ Session::Session(const SessionOptions& options, Bytes pool_bytes)
       takes_light_calls_(small_limit_ > 0 && !options.audit),
       ease_(pool_bytes),
       torchs_before_(device_.bytes_now()),
-      pace_(options.pace_window_ns) {}
+      pace_(options.pace_window_ns, std::max(kMuchSlower, options.max_slowdown)) {}
 
 // --- memory ---
 

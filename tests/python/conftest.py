@@ -1,8 +1,10 @@
-"""What tests of the native command share."""
+"""What tests of the native command share; and for all, a processor that is not what it says."""
 
 import json
 import os
+import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,21 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 # Another build of it, such as one with sanitizers, is tested with COOP_SIM=build/asan/coop-sim.
 COOP_SIM = Path(os.environ.get("COOP_SIM", ROOT / "build/release/coop-sim")).resolve()
+
+
+# Of bfloat16 as PyTorch has it, without coop.
+_IN_BFLOAT16 = "import torch; a = torch.ones(32, 32, dtype=torch.bfloat16); a @ a"
+
+
+def pytest_configure(config) -> None:
+    """Some virtual machines claim to have matrix units (AMX) and end whoever uses them with SIGILL.
+    PyTorch's kernels are told to do without, before a test imports it."""
+    is_claimed = "amx_bf16" in Path("/proc/cpuinfo").read_text()
+    if not is_claimed or "ONEDNN_MAX_CPU_ISA" in os.environ:
+        return
+    tried = subprocess.run([sys.executable, "-c", _IN_BFLOAT16], capture_output=True)
+    if tried.returncode == -signal.SIGILL:
+        os.environ["ONEDNN_MAX_CPU_ISA"] = "AVX512_CORE_FP16"
 
 
 class CoopSim:

@@ -169,12 +169,16 @@ std::optional<Moves> EvictingPool::moves_without_victims(const Request& request)
 // would go is moved, too, and whatever is as dear.
 std::optional<Moves> EvictingPool::find_moves(const Request& request, CompactionTerms terms) {
   constexpr int kMostRounds = 8;
+  constexpr double kWorthMoving = 0.25;
+  // What moves out is copied, and much beside it: no need to look where victims are not that dear.
+  constexpr double kCopiedAtLeast = 0.125;
+  const double copying =
+      kCopiedAtLeast * static_cast<double>(pool_.held_bytes()) * terms.copy_ns_per_byte;
   std::optional<Moves> best;
   for (int round = 0; round < kMostRounds; ++round) {
     std::optional<Moves> found = find_compaction(request, terms);
     if (found) terms.most = found->cost;
-    // What moves out is copied, and much beside it.
-    if (terms.most > static_cast<double>(request.bytes) * terms.copy_ns_per_byte) {
+    if (terms.most > copying) {
       if (auto way = find_moving_out_by_now(request, terms)) found = std::move(way);
     }
     if (!found && !best && terms.dear > 0 && pool_.free_bytes() >= request.bytes) {
@@ -185,7 +189,7 @@ std::optional<Moves> EvictingPool::find_moves(const Request& request, Compaction
     best = std::move(found);
     terms.most = best->cost;
     terms.dear = dearest_that_goes(*best, terms);
-    if (!(terms.dear > 0)) break;
+    if (terms.dear <= kWorthMoving * best->cost) break;
   }
   return best;
 }

@@ -10,6 +10,7 @@
 // made again and again, and with one of them there, others take its place. A quarter more than the budget has
 // proved to help there, on first steps that are twice as slow.
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -20,9 +21,15 @@ namespace coop {
 struct Loss {
   double base_ns = 0;
   double replay_ns = 0;
+  // Of all that could be run again: about a step of the program. A single replay can take as long, and is no reason
+  // to say that the program is many times slower because few operators ran beside it.
+  double recorded_ns = 0;
   Bytes more_to_halve = 0;  // bytes beyond the budget
 
-  [[nodiscard]] double slowdown() const { return base_ns > 0 ? 1 + replay_ns / base_ns : 1; }
+  [[nodiscard]] double slowdown() const {
+    const double of = std::max(base_ns, recorded_ns);
+    return of > 0 ? 1 + replay_ns / of : 1;
+  }
 };
 
 class LossMeter {

@@ -33,7 +33,7 @@ class Patience {
     left_ = most_slowdown_ * recorded_;
     return false;
   }
-  [[nodiscard]] double most_slowdown() const { return most_slowdown_; }
+  [[nodiscard]] double recorded() const { return recorded_; }
 
  private:
   double most_slowdown_;

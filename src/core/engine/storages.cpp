@@ -246,7 +246,9 @@ MemoryReport Engine::report() const {
 
 Loss Engine::loss() const {
   const std::lock_guard lock(mutex_);
-  return loss_.loss(pool_.bytes());
+  Loss loss = loss_.loss(pool_.bytes());
+  loss.recorded_ns = patience_.recorded();
+  return loss;
 }
 
 void Engine::begin_loss_anew() {

@@ -26,6 +26,17 @@ TEST(LossMeter, BeforeAnythingHasRun) {
   EXPECT_EQ(meter.loss(kMiB).slowdown(), 1);
 }
 
+// Of a long step, what is run again for one operator may take most of the time in which somebody looks.
+TEST(LossMeter, OneReplayIsNotHeldAgainstAWholeStep) {
+  LossMeter meter;
+  meter.ran(1e9);
+  lose(meter, kMiB, 6e9);
+  Loss loss = meter.loss(8 * kMiB);
+  EXPECT_DOUBLE_EQ(loss.slowdown(), 7);
+  loss.recorded_ns = 3e9;
+  EXPECT_DOUBLE_EQ(loss.slowdown(), 3);
+}
+
 TEST(LossMeter, HalfOfWhatIsAwayWhereAllCostsTheSame) {
   LossMeter meter;
   meter.ran(1e9);

@@ -70,3 +70,14 @@ def test_nothing_is_said_where_nothing_is_lost():
 def test_what_is_no_slowdown(times):
     with pytest.raises(ValueError, match="max_slowdown is how many times slower"):
         coop.budget("1GiB", max_slowdown=times)
+
+
+@pytest.mark.parametrize(("times", "wanted"), [(None, 100), (4, 8), (80, 100)])
+def test_one_operator_may_not_go_on_for_much_longer_than_that(tmp_path, times, wanted):
+    """It is looked at between operators, and one of them can make very much again: what ends that
+    is the engine's patience, which is written down with what is recorded."""
+    with coop.budget("64MiB", max_slowdown=times), coop.record(tmp_path / "step.coop"):
+        torch.ones(1000) + 1
+    lines = (tmp_path / "step.coop").read_text().splitlines()
+    told = next(line.split() for line in lines if line.startswith("recorded"))
+    assert float(told[3]) == wanted
