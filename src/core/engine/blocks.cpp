@@ -211,8 +211,12 @@ void Engine::publish(ValueId id) noexcept {
 bool Engine::reprice(ValueId id) noexcept {
   const Value& value = graph_.values()[id];
   if (value.is_source()) return false;
-  if (value.wanted > 0 && is_replay_in_circles_) pool_.touch(value.block, now_);
-  return pool_.set_cost(value.block, asking_price(value));
+  bool is_news = false;
+  if (value.wanted > 0 && is_replay_in_circles_) {
+    is_news = pool_.info(value.block).last_use < now_;
+    pool_.touch(value.block, now_);
+  }
+  return pool_.set_cost(value.block, asking_price(value)) || is_news;
 }
 
 // What a running replay is still going to read is the last to go, the more so the sooner it is read. So is what

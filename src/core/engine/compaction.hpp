@@ -28,8 +28,9 @@ struct CompactionTerms {
   [[nodiscard]] double cost_of_evicting(const BlockFacts& block) const {
     return static_cast<double>(block.cost) * usual() / staleness(block.last_use);
   }
+  // To the last bit: whoever is as dear as `dear` is not cheap.
   [[nodiscard]] bool is_cheap(float cost, double last_use) const {
-    return static_cast<double>(cost) * usual() < dear * staleness(last_use);
+    return static_cast<double>(cost) * usual() / staleness(last_use) < dear;
   }
   [[nodiscard]] bool evicts(const BlockFacts& block) const {
     return !block.is_fixed && is_cheap(block.cost, block.last_use);

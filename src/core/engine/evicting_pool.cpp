@@ -54,13 +54,18 @@ std::optional<BlockId> EvictingPool::allocate_at(const Request& request, Bytes o
 
 std::optional<BlockId> EvictingPool::make_room_and_allocate(const Request& request) {
   ++stats_.searches;
-  // Every round frees a block. More rounds than blocks: an owner who adds to them, against the rules.
-  std::size_t rounds_left = pool_.block_count() + 1;
+  // Every round frees a block, or finds one that must stay. More rounds than blocks: an owner who adds to them, against
+  // the rules.
+  std::size_t rounds_left = pool_.block_count() + 2;
   for (;;) {
     COOP_CHECK(rounds_left > 0);
     --rounds_left;
     const std::optional<Moves> moves = choose_victims_or_moves(request);
-    if (!moves && victims_.empty()) return std::nullopt;
+    if (!moves && victims_.empty()) {
+      // A slab that is kept empty for speed stood in the way of windows and moves, perhaps.
+      if (pool_.trim()) continue;
+      return std::nullopt;
+    }
     const bool has_moved = moves && make(*moves);
     if (!moves) {
       for (const BlockId victim : victims_) evict(victim);
@@ -170,16 +175,19 @@ std::optional<Moves> EvictingPool::moves_without_victims(const Request& request)
 std::optional<Moves> EvictingPool::find_moves(const Request& request, CompactionTerms terms) {
   constexpr int kMostRounds = 8;
   constexpr double kWorthMoving = 0.25;
-  // What moves out is copied, and much beside it: no need to look where victims are not that dear.
-  constexpr double kCopiedAtLeast = 0.125;
+  // What moves out is copied, and much beside it. Where victims are less dear than that, to look would take longer than
+  // it brings: as a rule, that is.
+  constexpr double kUsuallyCopied = 0.125;
   const double copying =
-      kCopiedAtLeast * static_cast<double>(pool_.held_bytes()) * terms.copy_ns_per_byte;
+      kUsuallyCopied * static_cast<double>(pool_.held_bytes()) * terms.copy_ns_per_byte;
   std::optional<Moves> best;
   for (int round = 0; round < kMostRounds; ++round) {
     std::optional<Moves> found = find_compaction(request, terms);
     if (found) terms.most = found->cost;
     if (terms.most > copying) {
-      if (auto way = find_moving_out_by_now(request, terms)) found = std::move(way);
+      auto way =
+          at_costs_by_now([&] { return find_moving_out(pool_, to_grains(request.bytes), terms); });
+      if (way) found = std::move(way);
     }
     if (!found && !best && terms.dear > 0 && pool_.free_bytes() >= request.bytes) {
       terms.dear = 0;
@@ -208,11 +216,9 @@ double EvictingPool::dearest_that_goes(const Moves& moves, const CompactionTerms
   return dearest;
 }
 
-// What would go costs what it costs by now, as victims do: a gradient was cheap to make while what it is made from was
-// there, and hangs on all of the step when that has been released.
 std::optional<Moves> EvictingPool::find_compaction(const Request& request,
                                                    const CompactionTerms& terms) {
-  for (int round = 0;; ++round) {
+  return at_costs_by_now([&]() -> std::optional<Moves> {
     const auto stretch = find_stretch_to_compact(pool_, to_grains(request.bytes), terms);
     if (!stretch) return std::nullopt;
     Moves found{.room = {.extent = stretch->extent}, .cost = stretch->cost};
@@ -221,7 +227,20 @@ std::optional<Moves> EvictingPool::find_compaction(const Request& request,
       const bool goes = terms.evicts(chunk.facts(slot));
       (goes ? found.room.goes : found.room.stays).push_back(pool_.id_of(chunk.block_at(slot)));
     });
-    if (round >= kMostCorrections || !owner_.correct_costs(found.room.goes)) return found;
+    return found;
+  });
+}
+
+// What would go costs what it costs by now, as victims do: a gradient was cheap to make while what it is made from was
+// there, and hangs on all of the step when that has been released.
+template <typename Find>
+std::optional<Moves> EvictingPool::at_costs_by_now(const Find& find) {
+  for (int round = 0;; ++round) {
+    std::optional<Moves> found = find();
+    if (!found || round >= kMostCorrections) return found;
+    bool is_news = owner_.correct_costs(found->room.goes);
+    for (const Moves::Part& other : found->others) is_news |= owner_.correct_costs(other.goes);
+    if (!is_news) return found;
   }
 }
 

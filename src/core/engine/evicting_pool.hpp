@@ -10,8 +10,8 @@
 //       3. no victims: slide movable blocks aside, or move some to the other side of what may not move
 //       4. OutOfMemory
 //
-// The loop ends because every round frees a block that was held when it began, or is the last. (The
-// owner, who is told of evictions, must not allocate in between.)
+// The loop ends because every round frees a block that was held when it began, finds that one must stay, or is
+// the last. (The owner, who is told of evictions, must not allocate in between.)
 
 #include <cstdint>
 #include <optional>
@@ -108,12 +108,12 @@ class EvictingPool {
   [[nodiscard]] std::optional<Moves> cheaper_than_victims(const Request& request);
   [[nodiscard]] std::optional<Moves> moves_without_victims(const Request& request);
   [[nodiscard]] std::optional<Moves> find_moves(const Request& request, CompactionTerms terms);
+  template <typename Find>
+  [[nodiscard]] std::optional<Moves> at_costs_by_now(const Find& find);
   [[nodiscard]] double dearest_that_goes(const Moves& moves, const CompactionTerms& terms) const;
   [[nodiscard]] std::optional<Moves> find_compaction(const Request& request,
                                                      const CompactionTerms& terms);
   // moving_out.cpp: Note [Moving out]
-  [[nodiscard]] std::optional<Moves> find_moving_out_by_now(const Request& request,
-                                                            const CompactionTerms& terms);
   bool make(const Moves& moves);
   bool keeps_some_of(const Moves::Part& part);
   Bytes empty(const Moves::Part& part);

@@ -35,13 +35,13 @@ void LossMeter::replay_is_over() noexcept {
   booked.bytes += bytes;
 }
 
-Loss LossMeter::loss(Bytes budget) const noexcept {
+Loss LossMeter::loss(Bytes budget, double recorded_ns) const noexcept {
   Booked all{.ns = unbooked_ns_, .bytes = unbooked_bytes_};
   for (const Booked& it : booked_) {
     all.ns += it.ns;
     all.bytes += it.bytes;
   }
-  Loss loss{.base_ns = base_ns_, .replay_ns = all.ns};
+  Loss loss{.base_ns = base_ns_, .replay_ns = all.ns, .recorded_ns = recorded_ns};
   if (all.bytes <= 0) return loss;
   Booked half;
   for (const Booked& it : booked_) {

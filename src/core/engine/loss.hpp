@@ -48,7 +48,7 @@ class LossMeter {
   void replay_is_over() noexcept;
 
   // Since the last begin_anew(), in this budget.
-  [[nodiscard]] Loss loss(Bytes budget) const noexcept;
+  [[nodiscard]] Loss loss(Bytes budget, double recorded_ns = 0) const noexcept;
   void begin_anew() noexcept;
 
  private:

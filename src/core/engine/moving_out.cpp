@@ -45,8 +45,7 @@ std::vector<Part> parts_of(const Pool& pool, const CompactionTerms& terms) {
 // Who moves out of one part into which of all, so that there is room for the request.
 class Movers {
  public:
-  Movers(const Pool& pool, const std::vector<Part>& parts, std::size_t from)
-      : pool_(pool), from_(from) {
+  Movers(const Pool& pool, const std::vector<Part>& parts, std::size_t from) : pool_(pool) {
     for (const Part& it : parts) free_.push_back(it.extent.size() - it.held);
     free_[from] = 0;
     for (const BlockId id : parts[from].stays) left_.push_back(id);
@@ -56,19 +55,15 @@ class Movers {
 
   bool move(Grains lack) {
     while (lack > 0) {
-      const auto enough = std::find_if(left_.begin(), left_.end(), [&](BlockId id) {
-        return size(id) >= lack && place_for(size(id)).has_value();
-      });
-      auto chosen = enough;
-      if (chosen == left_.end()) {
-        const auto largest = std::find_if(left_.rbegin(), left_.rend(), [&](BlockId id) {
-          return place_for(size(id)).has_value();
-        });
-        if (largest == left_.rend()) return false;
-        chosen = std::next(largest).base();
+      const Grains most = *std::max_element(free_.begin(), free_.end());
+      auto chosen = std::find_if(left_.begin(), left_.end(),
+                                 [&](BlockId id) { return size(id) >= std::min(lack, most); });
+      if (chosen == left_.end() || size(*chosen) > most) {
+        if (chosen == left_.begin()) return false;
+        --chosen;
       }
       const Grains grains = size(*chosen);
-      const std::size_t into = *place_for(grains);
+      const std::size_t into = place_for(grains);
       free_[into] -= grains;
       chosen_.push_back({*chosen, into});
       left_.erase(chosen);
@@ -80,18 +75,16 @@ class Movers {
 
  private:
   [[nodiscard]] Grains size(BlockId id) const { return grains_of(pool_, id); }
-  // Where the least is left over.
-  [[nodiscard]] std::optional<std::size_t> place_for(Grains grains) const {
+  // Where the least is left over; there is room somewhere.
+  [[nodiscard]] std::size_t place_for(Grains grains) const {
     std::optional<std::size_t> best;
     for (std::size_t i = 0; i < free_.size(); ++i) {
-      const bool fits = i != from_ && free_[i] >= grains;
-      if (fits && (!best || free_[i] < free_[*best])) best = i;
+      if (free_[i] >= grains && (!best || free_[i] < free_[*best])) best = i;
     }
-    return best;
+    return *best;
   }
 
   const Pool& pool_;
-  std::size_t from_;
   std::vector<Grains> free_;
   std::vector<BlockId> left_;  // the smallest first
   std::vector<Moves::Mover> chosen_;
@@ -128,7 +121,7 @@ std::optional<Moves> find_moving_out(const Pool& pool, Grains request,
     Movers movers(pool, parts, i);
     if (!movers.move(request - std::min(request, free))) continue;
     const double cost = cost_of(parts, i, movers.chosen(), terms);
-    if (best ? cost >= bound : cost > bound) continue;
+    if (!(cost < bound)) continue;
     best = i;
     bound = cost;
     best_movers = std::move(movers.chosen());
@@ -149,22 +142,7 @@ std::optional<Moves> find_moving_out(const Pool& pool, Grains request,
 
 // --- doing it ---
 
-// What would go costs what it costs by now, as victims do.
-std::optional<Moves> EvictingPool::find_moving_out_by_now(const Request& request,
-                                                          const CompactionTerms& terms) {
-  for (int round = 0;; ++round) {
-    auto found = find_moving_out(pool_, to_grains(request.bytes), terms);
-    if (!found) return std::nullopt;
-    bool is_news = false;
-    if (round < kMostCorrections) {
-      is_news = owner_.correct_costs(found->room.goes);
-      for (const Part& other : found->others) is_news |= owner_.correct_costs(other.goes);
-    }
-    if (!is_news) return found;
-  }
-}
-
-// False, and nothing has changed, if the owner keeps some of it: it is to be looked for anew.
+// False, and nothing has gone or moved, if the owner keeps some of it: it is to be looked for anew.
 bool EvictingPool::make(const Moves& moves) {
   if (keeps_some_of(moves.room)) return false;
   for (const Part& other : moves.others) {

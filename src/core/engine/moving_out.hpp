@@ -40,7 +40,7 @@ struct Moves {
   double cost = 0;
 };
 
-// The cheapest way that costs no more than `terms.most`, with no more than a guess of what is copied: all that stays. For
+// The cheapest way that costs less than `terms.most`, with no more than a guess of what is copied: all that stays. For
 // each stretch movers are chosen greedily: the smallest that is enough, or the largest that fits anywhere.
 [[nodiscard]] std::optional<Moves> find_moving_out(const Pool& pool, Grains request,
                                                    const CompactionTerms& terms);

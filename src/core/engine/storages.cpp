@@ -246,9 +246,7 @@ MemoryReport Engine::report() const {
 
 Loss Engine::loss() const {
   const std::lock_guard lock(mutex_);
-  Loss loss = loss_.loss(pool_.bytes());
-  loss.recorded_ns = patience_.recorded();
-  return loss;
+  return loss_.loss(pool_.bytes(), patience_.recorded());
 }
 
 void Engine::begin_loss_anew() {

@@ -167,6 +167,24 @@ TEST(EvictingPool, MovesBlocksAsideWhereNoWindowExists) {
   }
 }
 
+// It is kept for the next small request. All that could be evicted was no use on either side of it.
+TEST(EvictingPool, AnEmptySlabIsInNobodysWay) {
+  constexpr Bytes kMiB = Bytes{1} << 20U;
+  FakeBacking backing;
+  Pool pool({.bytes = 64 * kMiB}, backing);
+  const BlockId left = *pool.allocate(31 * kMiB, Placement::kLongLived);
+  const BlockId small = *pool.allocate(1024, Placement::kExpensive);
+  const BlockId right = *pool.allocate(pool.free_bytes(), Placement::kLongLived);
+  pool.set_evictable(left, 1, 0);
+  pool.set_evictable(right, 1, 0);
+  ASSERT_TRUE(pool.free(small));
+  const auto policy = make_policy("coop");
+  RecordingOwner owner;
+  EvictingPool evicting(pool, *policy, owner, stopped_clock);
+  EXPECT_NO_THROW(evicting.allocate({40 * kMiB, Placement::kExpensive, 1e6}));
+  pool.validate();
+}
+
 TEST(EvictingPool, DoesNotMoveBlocksOverWhatStays) {
   Layout layout({hole(3), movable(1), hole(2), stays(1), movable(1), hole(3)});
   const auto policy = make_policy("coop");

@@ -31,10 +31,8 @@ TEST(LossMeter, OneReplayIsNotHeldAgainstAWholeStep) {
   LossMeter meter;
   meter.ran(1e9);
   lose(meter, kMiB, 6e9);
-  Loss loss = meter.loss(8 * kMiB);
-  EXPECT_DOUBLE_EQ(loss.slowdown(), 7);
-  loss.recorded_ns = 3e9;
-  EXPECT_DOUBLE_EQ(loss.slowdown(), 3);
+  EXPECT_DOUBLE_EQ(meter.loss(8 * kMiB).slowdown(), 7);
+  EXPECT_DOUBLE_EQ(meter.loss(8 * kMiB, 3e9).slowdown(), 3);
 }
 
 TEST(LossMeter, HalfOfWhatIsAwayWhereAllCostsTheSame) {

@@ -138,6 +138,21 @@ TEST(MovingOut, NotWhereVictimsAreCheap) {
   EXPECT_TRUE(owner.moves.empty());
 }
 
+// What is dearest of those that would go moves, too: to the last bit, whenever it was used.
+TEST(MovingOut, WhoeverIsAsDearAsTheDearestMoves) {
+  testing::for_each_case(testing::scaled(2000), [&](testing::Case& one) {
+    testing::Random& random = one.random;
+    const auto used = [&] { return 1e6 * random.unit(); };
+    Layout layout({hole(2), evictable(4, 1e12, used()), pinned(3), hole(1),
+                   evictable(1, 1e8 * (1 + random.unit()), used()), hole(3), pinned(1), hole(1)});
+    const auto policy = make_policy("coop");
+    RecordingOwner owner;
+    EvictingPool evicting(layout.pool(), *policy, owner, stopped_clock);
+    evicting.allocate(request(6));
+    EXPECT_TRUE(owner.evictions.empty());
+  });
+}
+
 // Contents that move with their blocks, grain by grain, as bytes would.
 class OwnerOfContents final : public BlockOwner {
  public:
