@@ -142,6 +142,7 @@ std::vector<StorageId> Engine::end_call(RunningCall& call, const CallResult& res
     const bool is_lost = value.is_source() && (input.is_mutated || !value.is_resident());
     if (is_lost || value.depth >= options_.most_depth) is_recorded = false;
   }
+  if (changes_state(call)) is_recorded = false;
   // Sums of costs stay finite, whatever the world claims.
   const double cost = std::min(result.cost, kMostCost);
   now_ += cost;
@@ -190,6 +191,18 @@ std::vector<StorageId> Engine::end_call(RunningCall& call, const CallResult& res
   call.was_recorded = is_recorded;
   if (forecast_) follow_plan();
   return storages;
+}
+
+// Activations are changed where they are soon after they were made. What is changed long after it was written is what
+// one step leaves to the next: parameters that were made inside the budget, an optimizer's state. To make it again would
+// take the gradients of all steps; so it would become a Source sooner or later, and each at another time, so that no
+// step would be like the one before.
+bool Engine::changes_state(const RunningCall& call) const noexcept {
+  constexpr std::uint64_t kCalls = 256;
+  return std::any_of(call.writes.begin(), call.writes.end(), [&](const RunningCall::Written& it) {
+    const std::uint64_t written_at = graph_.storages()[it.storage].written_at;
+    return it.reads_old && written_at > 0 && stats_.calls - written_at > kCalls;
+  });
 }
 
 // The versions that the operator wrote can be made again from now on, but for those that are Sources for

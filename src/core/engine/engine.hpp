@@ -240,6 +240,7 @@ class Engine final : private BlockOwner, private GraphListener {
   [[nodiscard]] bool is_inside_replay() const { return replaying_ == std::this_thread::get_id(); }
   [[nodiscard]] RunningCall new_running_call();
   void finish(RunningCall& call) noexcept;
+  [[nodiscard]] bool changes_state(const RunningCall& call) const noexcept;
   void adopt_written(const RunningCall& call, CallId recorded) noexcept;
   void note_written(StorageId id) noexcept;
   void reserve_forgotten();

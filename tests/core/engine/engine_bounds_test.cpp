@@ -294,6 +294,24 @@ TEST(EngineBounds, OperatorsThatCannotBeRunAgainAreProgressToo) {
   }
 }
 
+// Parameters and momentum became Sources one after the other, each in another step: no step was as the one before, and
+// plans were left and made anew. An activation is changed soon after it was made.
+TEST(EngineBounds, WhatIsChangedLongAfterItWasWrittenIsASource) {
+  Program program(64);
+  const auto input = program.source(1);
+  const auto state = program.make(2, {input});
+  program.change(3, state);
+  program.engine().evict_all();
+  EXPECT_FALSE(program.engine().is_resident(state.storage));
+  for (Content i = 0; i < 300; ++i) program.release(program.make(100 + i, {input}));
+  program.change(4, state);
+  program.engine().evict_all();
+  EXPECT_TRUE(program.engine().is_resident(state.storage));
+  EXPECT_EQ(program.read(state),
+            Program::result(4, {Program::result(3, {Program::result(2, {1})})}));
+  program.engine().validate();
+}
+
 TEST(EngineBounds, WhatWasToComeAlongStaysAwayWhereThereIsNoRoom) {
   Program program(10);
   const auto x = program.make(2, {program.source(1)});
