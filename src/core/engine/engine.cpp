@@ -160,7 +160,11 @@ std::vector<StorageId> Engine::end_call(RunningCall& call, const CallResult& res
     tell({.kind = EngineEvent::Kind::kRecorded, .token = result.token, .cost = result.cost});
   }
 
-  if (recorded) adopt_written(call, recorded);
+  if (recorded) {
+    adopt_written(call, recorded);
+  } else if (is_observed()) {
+    tell_of_written(call);
+  }
   for (std::uint32_t i = 0; i < made; ++i) {
     const NewOutput& output = result.outputs[i];
     const StorageId storage = graph_.add_storage(output.storage);
@@ -221,6 +225,18 @@ void Engine::adopt_written(const RunningCall& call, CallId recorded) noexcept {
     graph_.adopt(recorded, i, write.version);
     publish(write.version);
     if (is_observed()) tell(about(EngineEvent::Kind::kPlaced, version.block, write.version));
+  }
+}
+
+// What could be made again, and cannot any more: its block is another's now.
+void Engine::tell_of_written(const RunningCall& call) noexcept {
+  for (const RunningCall::Written& write : call.writes) {
+    if (!graph_.values().contains(write.version)) continue;
+    const Value& version = graph_.values()[write.version];
+    const bool was_source = graph_.values()[write.before].is_source();
+    if (!was_source && version.is_current && version.is_resident()) {
+      tell(about(EngineEvent::Kind::kCut, version.block, write.version));
+    }
   }
 }
 

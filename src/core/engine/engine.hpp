@@ -242,6 +242,7 @@ class Engine final : private BlockOwner, private GraphListener {
   void finish(RunningCall& call) noexcept;
   [[nodiscard]] bool changes_state(const RunningCall& call) const noexcept;
   void adopt_written(const RunningCall& call, CallId recorded) noexcept;
+  void tell_of_written(const RunningCall& call) noexcept;
   void note_written(StorageId id) noexcept;
   void reserve_forgotten();
 

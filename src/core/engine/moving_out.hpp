@@ -32,7 +32,7 @@ struct Moves {
   };
   struct Mover {
     BlockId block;
-    std::size_t into;  // which of the others
+    std::size_t into = 0;  // which of the others
   };
   Part room;                  // for the request, in the end
   std::vector<Part> others;   // each all between two blocks that may not move
