@@ -6,6 +6,11 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)  # the core ends up inside a Python extension module
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
+# PyTorch finds the plugin by what it registers, not by its symbols. What is visible from outside could be replaced from
+# there: the compiler would inline none of it, and every call would go through a table.
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
 endif()
