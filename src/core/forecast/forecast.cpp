@@ -11,6 +11,11 @@ namespace {
 constexpr int kMostReplans = 4;
 constexpr std::uint32_t kMostFailures = 16;
 constexpr std::uint32_t kMostLeaves = 4;
+// What is asked of the log while a plan is followed is where the program was when it did this last; or, if the plan is of
+// a loop within a step, what else the step had. A long log is a ring that is out of the processor's caches by the time
+// that it comes round.
+constexpr std::size_t kRoundsKept = 3;
+constexpr std::size_t kLeastKept = 8192;  // calls
 // Of what a step costs without a plan: one that costs more than this is dropped. A plan makes no searches, and leaves no
 // holes; and costs are measured, and differ a little from step to step.
 constexpr double kDearer = 1.05;
@@ -76,6 +81,7 @@ std::optional<std::uint32_t> Forecast::call_ends(const EndedCall& call) noexcept
   if (is_following_) logged.place = now_;
   try {
     const std::uint64_t mark = mark_of(call, logged.hash);
+    if (is_following_) log_.keep_latest(std::max(kLeastKept, kRoundsKept * expected_.size()));
     log_.call_ends(logged, call.reads, call.writes, call.makes, call.pieces);
     repetition_.add(log_.calls(), mark);
   } catch (...) {

@@ -55,7 +55,7 @@ void StepLog::storage_goes(const StorageUse& storage) {
 void StepLog::call_ends(LoggedCall call, std::span<const StorageUse> reads,
                         std::span<const StorageUse> writes, std::span<const StorageUse> makes,
                         std::span<const StepRecord::Piece> pieces) {
-  while (calls_.size() >= most_calls_) forget_oldest();
+  keep_latest(most_calls_ - 1);
   reads_.append(reads);
   writes_.append(writes);
   makes_.append(makes);
@@ -71,6 +71,10 @@ void StepLog::call_ends(LoggedCall call, std::span<const StorageUse> reads,
   for (const StorageUse& made : makes) add_live(made.bytes, 1);
   least_ = std::numeric_limits<std::int64_t>::max();
   add_live(0, 1);
+}
+
+void StepLog::keep_latest(std::size_t calls) {
+  while (calls_.size() > calls) forget_oldest();
 }
 
 void StepLog::clear_places() {

@@ -65,6 +65,8 @@ class StepLog {
   [[nodiscard]] bool has_call(std::uint64_t number) const { return calls_.contains(number); }
   [[nodiscard]] const LoggedCall& call(std::uint64_t number) const { return calls_[number]; }
   void set_place(std::uint64_t number, std::uint32_t place) { calls_[number].place = place; }
+  // What is older than the latest `calls` is forgotten.
+  void keep_latest(std::size_t calls);
   // There is a new plan.
   void clear_places();
 

@@ -48,6 +48,25 @@ TEST(StepLog, WritesDownWhatHappenedBetweenTwoEvents) {
   EXPECT_EQ(step.made_by(1).size(), 0U);
 }
 
+TEST(StepLog, ForgetsAllButTheLatest) {
+  StepLog log(kSmall, 100, 0);
+  for (std::uint64_t i = 1; i <= 9; ++i) {
+    run(log, {}, {}, {storage(i)});
+    log.storage_goes(storage(i));
+  }
+  log.keep_latest(4);
+  EXPECT_FALSE(log.has_call(5));
+  EXPECT_TRUE(log.has_call(6));
+  EXPECT_EQ(log.calls(), 9U);
+  const std::uint64_t begin = log.call(8).least_at;  // of two calls and what died after each
+  const StepRecord step = log.record(begin, begin + 4, 8);
+  ASSERT_EQ(step.calls.size(), 2U);
+  ASSERT_EQ(step.made_by(1).size(), 1U);
+  EXPECT_EQ(step.storages[step.made_by(1)[0]].bytes, kLarge);
+  log.keep_latest(100);
+  EXPECT_TRUE(log.has_call(6)) << "what is there stays";
+}
+
 TEST(StepLog, KnowsWhereTheLeastWasAlive) {
   StepLog log(kSmall, 100, 0);
   run(log, {}, {}, {storage(1), storage(2, kSmall)});
