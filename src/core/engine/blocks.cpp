@@ -171,11 +171,11 @@ void Engine::call_goes(CallId /*id*/, const Call& call) noexcept {
 // is made from it cannot come back without it. What would need more room than there is once gradients and an
 // optimizer's state are all there goes last: it could not come back then. (A network whose first and last layer
 // share their weights adds up their gradients at the very end, and the last layer's is made from logits.)
-double Engine::cost_of(const Value& value) noexcept {
+double Engine::cost_of(const Value& value, Asked asked) noexcept {
   const double own = graph_.calls()[value.producer].cost;
   if (!has_searched_) return own;
   if (!keeps_regions()) {
-    if (is_pricing_put_off()) return own;
+    if (asked == Asked::kInAdvance && is_pricing_put_off()) return own;
     const Missing missing = missing_around(graph_, value, ++walks_begun_);
     constexpr double kNoWayBack = 1e3;
     return (own + missing.cost) * (missing.widest > least_room_ ? kNoWayBack : 1);
@@ -186,9 +186,11 @@ double Engine::cost_of(const Value& value) noexcept {
 }
 
 // Looking around costs more than an operator's whole record. Whoever has looked as often as there are Values, and no
-// search has asked for any of it, waits for one that does: it looks at all of them anyway.
+// search has asked for any of it, waits for one that does: it looks at all of them anyway. Where a plan is followed,
+// searches are few.
 bool Engine::is_pricing_put_off() noexcept {
-  if (++priced_since_search_ <= graph_.values().size()) return false;
+  const bool is_planned = forecast_ && forecast_->plan() != nullptr;
+  if (!is_planned && ++priced_since_search_ <= graph_.values().size()) return false;
   have_costs_fallen_ = true;
   return true;
 }
@@ -203,12 +205,12 @@ void Engine::publish(ValueId id) noexcept {
                              !graph_.storages()[value.storage].is_elsewhere;
     pool_.set_tenure(value.block, is_exported ? Tenure::kStays : Tenure::kMovable);
   } else {
-    pool_.set_evictable(value.block, asking_price(value), now_);
+    pool_.set_evictable(value.block, asking_price(value, Asked::kInAdvance), now_);
   }
 }
 
 // Tells the pool what the Value costs by now. True if that is news.
-bool Engine::reprice(ValueId id) noexcept {
+bool Engine::reprice(ValueId id, Asked asked) noexcept {
   const Value& value = graph_.values()[id];
   if (value.is_source()) return false;
   bool is_news = false;
@@ -216,7 +218,7 @@ bool Engine::reprice(ValueId id) noexcept {
     is_news = pool_.info(value.block).last_use < now_;
     pool_.touch(value.block, now_);
   }
-  return pool_.set_cost(value.block, asking_price(value)) || is_news;
+  return pool_.set_cost(value.block, asking_price(value, asked)) || is_news;
 }
 
 // What a running replay is still going to read is the last to go, the more so the sooner it is read. So is what
@@ -224,12 +226,12 @@ bool Engine::reprice(ValueId id) noexcept {
 // the end of a backward pass, and that would have to be run again for it. (Policies as published do without.)
 // Where that does not help and the replay runs in circles, nothing else counts any more: were the next to be read
 // to go for what is read later, it would never end.
-double Engine::asking_price(const Value& value) noexcept {
+double Engine::asking_price(const Value& value, Asked asked) noexcept {
   constexpr double kWanted = 1e3;
   constexpr double kWantedNow = 1e6;
   constexpr double kMuchDearer = 2;
   if (value.wanted == 0) {
-    const double cost = cost_of(value);
+    const double cost = cost_of(value, asked);
     const bool stays = !keeps_regions() && cost > kMuchDearer * replay_cost_;
     return stays ? kWantedNow * cost : cost;
   }
@@ -238,7 +240,7 @@ double Engine::asking_price(const Value& value) noexcept {
   const double distance = static_cast<double>(calls_until) + 1;
   const double nearness = 1 / (distance * distance);
   if (is_replay_in_circles_) return kAllThatCounts * nearness;
-  return cost_of(value) * (kWanted + kWantedNow * nearness);
+  return cost_of(value, asked) * (kWanted + kWantedNow * nearness);
 }
 
 void Engine::enter_region(ValueId id) noexcept {
@@ -277,14 +279,17 @@ void Engine::prepare_search() {
   if (!have_costs_fallen_) return;
   have_costs_fallen_ = false;
   for (const Chunk* chunk : pool_.order().chunks()) {
-    for (const int slot : SlotsOf(chunk->evictable())) reprice(value_of_[chunk->block_at(slot)]);
+    for (const int slot : SlotsOf(chunk->evictable())) {
+      reprice(value_of_[chunk->block_at(slot)], Asked::kBySearch);
+    }
   }
-  priced_since_search_ = 0;
 }
 
 bool Engine::correct_costs(std::span<const BlockId> victims) {
   bool is_news = false;
-  for (const BlockId block : victims) is_news |= reprice(value_of_[block.index()]);
+  for (const BlockId block : victims) {
+    is_news |= reprice(value_of_[block.index()], Asked::kBySearch);
+  }
   return is_news;
 }
 

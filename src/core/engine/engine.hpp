@@ -176,6 +176,8 @@ class Engine final : private BlockOwner, private GraphListener {
   void evict_all();
   // Moves everything that may be moved to the left end.
   void compact();
+  // From now on what lies ahead and what things would cost is kept track of, as if something had been evicted.
+  void act_as_bound();
 
   // From now on these are told of what is done and of what is asked for; null: nobody is. Whoever is told of
   // requests hears first of the storages and blocks that there are, as if they had just come about.
@@ -261,9 +263,10 @@ class Engine final : private BlockOwner, private GraphListener {
   void place(ValueId id, BlockId block) noexcept;
   BlockId displace(ValueId id) noexcept;
   void publish(ValueId id) noexcept;
-  bool reprice(ValueId id) noexcept;
-  [[nodiscard]] double asking_price(const Value& value) noexcept;
-  [[nodiscard]] double cost_of(const Value& value) noexcept;
+  enum class Asked : std::uint8_t { kInAdvance, kBySearch };
+  bool reprice(ValueId id, Asked asked) noexcept;
+  [[nodiscard]] double asking_price(const Value& value, Asked asked) noexcept;
+  [[nodiscard]] double cost_of(const Value& value, Asked asked) noexcept;
   [[nodiscard]] bool is_pricing_put_off() noexcept;
   void begin_pricing();
   [[nodiscard]] bool keeps_regions() const;

@@ -103,7 +103,7 @@ void Replay::abandon_plan() noexcept {
     value.wanted = 0;
     value.is_along = false;
     drop_scratch(id);
-    if (value.is_resident()) engine_.reprice(id);
+    if (value.is_resident()) engine_.reprice(id, Engine::Asked::kInAdvance);
   }
 }
 

@@ -30,7 +30,8 @@ void Replay::plan(ValueId missing) {
       stack.push_back(edge.value);
       Value& input = graph_.values()[edge.value];
       if (++input.wanted == 1 || call.sequence < input.wanted_by) input.wanted_by = call.sequence;
-      if (input.wanted == 1 && input.is_resident()) engine_.reprice(edge.value);
+      if (input.wanted == 1 && input.is_resident())
+        engine_.reprice(edge.value, Engine::Asked::kInAdvance);
     });
   }
 }
@@ -94,7 +95,7 @@ void Replay::unplan(CallId call_id) noexcept {
     }
     drop_scratch(edge.value);
     if (!input.is_resident()) return;
-    engine_.reprice(edge.value);
+    engine_.reprice(edge.value, Engine::Asked::kInAdvance);
     // Room was made before the Call ran; what is not in it stays a little longer.
     if (done_with_.size() < done_with_.capacity()) done_with_.push_back(edge.value);
   });

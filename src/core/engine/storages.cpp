@@ -204,6 +204,11 @@ void Engine::compact() {
   Told(*this, {.kind = Kind::kCompact}).is_done();
 }
 
+void Engine::act_as_bound() {
+  const Entry entry(*this);
+  if (!has_searched_) begin_pricing();
+}
+
 bool Engine::is_resident(StorageId id) const {
   const std::lock_guard lock(mutex_);
   return graph_.values()[current_of(id)].is_resident();
