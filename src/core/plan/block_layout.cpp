@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <tuple>
 
 namespace coop {
 namespace {
@@ -12,6 +13,9 @@ namespace {
 constexpr std::size_t kBlocksInTries = 20'000;
 constexpr std::size_t kLeastTries = 1;
 constexpr std::size_t kMostTries = 40;
+// A part of the budget: moments that are fuller than the fullest less this are as full.
+constexpr Bytes kNearly = 1000;
+constexpr std::uint32_t kBeforeAllElse = std::numeric_limits<std::uint32_t>::max();
 
 // Without branches: nobody can predict which do.
 bool meet(const BlockLife& block, Moment from, Moment until) {
@@ -54,7 +58,7 @@ Bytes BlockLayout::end_of_reserve(Bytes reserve) const {
   return end + reserve;
 }
 
-double BlockLayout::key_of(const BlockLife& block, Order by, std::uint32_t stuck_out) {
+double BlockLayout::size_of(const BlockLife& block, Order by, std::uint32_t stuck_out) {
   const auto bytes = static_cast<double>(block.bytes);
   const auto moments = static_cast<double>(life_of(block));
   switch (by) {
@@ -71,46 +75,108 @@ double BlockLayout::key_of(const BlockLife& block, Order by, std::uint32_t stuck
 }
 
 Layout BlockLayout::lay_out(std::span<const BlockLife> blocks, Bytes reserve) {
-  std::vector<std::uint32_t> order(blocks.size());
-  std::iota(order.begin(), order.end(), 0U);
-  keys_.resize(blocks.size());
+  order_.resize(blocks.size());
+  std::iota(order_.begin(), order_.end(), 0U);
   const Bytes lowest = end_of_reserve(reserve);
   const std::size_t tries =
       std::clamp(kBlocksInTries / (blocks.size() + 1), kLeastTries, kMostTries);
+  find_fullest(blocks);
   Layout best{.height = std::numeric_limits<Bytes>::max()};
   Layout layout;
-  for (const Order by : kOrders) {
-    std::vector<std::uint32_t> stuck_out(blocks.size());  // times
-    const bool is_first_at_once = by == Order::kSize || by == Order::kSizeTimesLife;
-    const auto goes_first = [&](std::uint32_t a, std::uint32_t b) {
-      if (is_first_at_once && stuck_out[a] != stuck_out[b]) return stuck_out[a] > stuck_out[b];
-      if (keys_[a] != keys_[b]) return keys_[a] > keys_[b];
-      const Bytes left = life_of(blocks[a]);
-      const Bytes right = life_of(blocks[b]);
-      return left != right ? left > right : a < b;
-    };
+  for (const Orders& orders : kOrders) {
+    stuck_out_.assign(blocks.size(), 0);
+    Moment moment = orders.first == Moments::kWhereMostStuckOut ? last_fullest_ : first_fullest_;
     for (std::size_t i = 0; i < tries; ++i) {
-      for (std::uint32_t block = 0; block < blocks.size(); ++block) {
-        keys_[block] = key_of(blocks[block], by, stuck_out[block]);
-      }
-      std::sort(order.begin(), order.end(), goes_first);
-      place_all(blocks, order, lowest, layout);
+      sort(blocks, orders, moment);
+      place_all(blocks, lowest, layout);
       if (layout.height < best.height) best = layout;
       if (best.height <= budget_) return best;
-      for (const std::uint32_t block : order) {
-        if (layout.offsets[block] + blocks[block].bytes > budget_) ++stuck_out[block];
+      for (const std::uint32_t block : order_) {
+        if (sticks_out(blocks[block], layout.offsets[block])) ++stuck_out_[block];
       }
+      if (orders.first == Moments::kWhereMostStuckOut)
+        moment = where_most_sticks_out(blocks, layout);
     }
   }
   return best;
 }
 
-void BlockLayout::place_all(std::span<const BlockLife> blocks, std::span<const std::uint32_t> order,
-                            Bytes lowest, Layout& layout) {
+// By the last order, which is a good beginning for this one.
+void BlockLayout::sort(std::span<const BlockLife> blocks, const Orders& orders, Moment moment) {
+  keys_.resize(blocks.size());
+  const bool is_first_at_once = orders.then == Order::kSize || orders.then == Order::kSizeTimesLife;
+  for (std::uint32_t i = 0; i < blocks.size(); ++i) {
+    const BlockLife& block = blocks[i];
+    const bool is_there = orders.first != Moments::kNone && meet(block, moment, moment);
+    keys_[i] = {.times_stuck_out = is_first_at_once ? stuck_out_[i] : 0,
+                .size = size_of(block, orders.then, stuck_out_[i]),
+                .life = life_of(block)};
+    if (is_there) keys_[i] = {.times_stuck_out = kBeforeAllElse, .life = life_of(block)};
+  }
+  std::sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) {
+    const Key& left = keys_[a];
+    const Key& right = keys_[b];
+    if (left.times_stuck_out != right.times_stuck_out) {
+      return left.times_stuck_out > right.times_stuck_out;
+    }
+    if (left.size != right.size) return left.size > right.size;
+    return left.life != right.life ? left.life > right.life : a < b;
+  });
+}
+
+// --- moments ---
+
+template <typename Counts>
+void BlockLayout::add_up(std::span<const BlockLife> blocks, const Counts& counts) {
+  there_.assign(there_.size(), 0);
+  // What comes and what goes; a sum over those before is never negative, and wraps around on the way there and back.
+  for (std::uint32_t i = 0; i < blocks.size(); ++i) {
+    const BlockLife& block = blocks[i];
+    if (!counts(i)) continue;
+    there_[block.from] += block.bytes;
+    there_[block.until + 1] -= block.bytes;
+    there_[0] += block.early_end > 0 ? block.bytes : 0;
+    there_[block.early_end] -= block.early_end > 0 ? block.bytes : 0;
+  }
+  std::partial_sum(there_.begin(), there_.end(), there_.begin());
+}
+
+void BlockLayout::find_fullest(std::span<const BlockLife> blocks) {
+  Moment end = 0;
+  for (const BlockLife& block : blocks) end = std::max({end, block.until + 1, block.early_end});
+  there_.resize(std::size_t{end} + 1);
+  add_up(blocks, [](std::uint32_t) { return true; });
+  const Bytes most = *std::max_element(there_.begin(), there_.end());
+  const Bytes nearly = most - std::min(most, budget_ / kNearly);
+  first_fullest_ = last_fullest_ = 0;
+  for (Moment moment = end; moment-- > 0;) {
+    if (there_[moment] == most) first_fullest_ = moment;
+    if (there_[moment] >= nearly) last_fullest_ = std::max(last_fullest_, moment);
+  }
+  all_ = there_;
+}
+
+// Of moments with as much the one that is fuller.
+Moment BlockLayout::where_most_sticks_out(std::span<const BlockLife> blocks, const Layout& layout) {
+  add_up(blocks, [&](std::uint32_t i) { return sticks_out(blocks[i], layout.offsets[i]); });
+  Moment best = 0;
+  for (Moment moment = 1; moment < there_.size(); ++moment) {
+    if (std::tie(there_[moment], all_[moment]) > std::tie(there_[best], all_[best])) best = moment;
+  }
+  return best;
+}
+
+// --- places ---
+
+bool BlockLayout::sticks_out(const BlockLife& block, Bytes offset) const {
+  return offset + block.bytes > budget_;
+}
+
+void BlockLayout::place_all(std::span<const BlockLife> blocks, Bytes lowest, Layout& layout) {
   placed_ = held_;
   layout.offsets.resize(blocks.size());
   layout.height = lowest;
-  for (const std::uint32_t i : order) {
+  for (const std::uint32_t i : order_) {
     const BlockLife& block = blocks[i];
     const Bytes begin = find_place(block, lowest);
     const Bytes end = begin + block.bytes;
