@@ -13,9 +13,6 @@ namespace {
 constexpr std::size_t kBlocksInTries = 20'000;
 constexpr std::size_t kLeastTries = 1;
 constexpr std::size_t kMostTries = 40;
-// A part of the budget: moments that are fuller than the fullest less this are as full.
-constexpr Bytes kNearly = 1000;
-constexpr std::uint32_t kBeforeAllElse = std::numeric_limits<std::uint32_t>::max();
 
 // Without branches: nobody can predict which do.
 bool meet(const BlockLife& block, Moment from, Moment until) {
@@ -68,8 +65,6 @@ double BlockLayout::size_of(const BlockLife& block, Order by, std::uint32_t stuc
       return bytes * moments;
     case Order::kSizeMoreEachTime:
       return std::ldexp(bytes, static_cast<int>(stuck_out));
-    case Order::kBothMoreEachTime:
-      return std::ldexp(bytes * std::sqrt(moments), static_cast<int>(stuck_out));
   }
   return bytes;
 }
@@ -80,48 +75,70 @@ Layout BlockLayout::lay_out(std::span<const BlockLife> blocks, Bytes reserve) {
   const Bytes lowest = end_of_reserve(reserve);
   const std::size_t tries =
       std::clamp(kBlocksInTries / (blocks.size() + 1), kLeastTries, kMostTries);
-  find_fullest(blocks);
+  add_all_up(blocks);
   Layout best{.height = std::numeric_limits<Bytes>::max()};
   Layout layout;
   for (const Orders& orders : kOrders) {
     stuck_out_.assign(blocks.size(), 0);
-    Moment moment = orders.first == Moments::kWhereMostStuckOut ? last_fullest_ : first_fullest_;
+    FullMoments full = moments_of(orders);
     for (std::size_t i = 0; i < tries; ++i) {
-      sort(blocks, orders, moment);
+      sort(blocks, orders.then, full);
       place_all(blocks, lowest, layout);
       if (layout.height < best.height) best = layout;
       if (best.height <= budget_) return best;
       for (const std::uint32_t block : order_) {
         if (sticks_out(blocks[block], layout.offsets[block])) ++stuck_out_[block];
       }
-      if (orders.first == Moments::kWhereMostStuckOut)
-        moment = where_most_sticks_out(blocks, layout);
+      if (orders.full == Full::kAnotherEachTime) {
+        full.first = where_most_sticks_out(blocks, layout);
+      } else if (full.first && !full.second) {
+        full.second = where_most_sticks_out(blocks, layout);
+      }
     }
   }
   return best;
 }
 
-// By the last order, which is a good beginning for this one.
-void BlockLayout::sort(std::span<const BlockLife> blocks, const Orders& orders, Moment moment) {
+BlockLayout::FullMoments BlockLayout::moments_of(const Orders& orders) const {
+  if (orders.full == Full::kNone) return {};
+  const Bytes most = *std::max_element(all_.begin(), all_.end());
+  const Bytes full = most - std::min(most, budget_ / orders.nearly);
+  const auto is_full = [&](Bytes bytes) { return bytes >= full; };
+  const auto first = std::find_if(all_.begin(), all_.end(), is_full);
+  const auto last = std::find_if(all_.rbegin(), all_.rend(), is_full).base() - 1;
+  return {.first = static_cast<Moment>((orders.full == Full::kFirst ? first : last) - all_.begin()),
+          .second = std::nullopt};
+}
+
+void BlockLayout::sort(std::span<const BlockLife> blocks, Order by, const FullMoments& full) {
   keys_.resize(blocks.size());
-  const bool is_first_at_once = orders.then == Order::kSize || orders.then == Order::kSizeTimesLife;
   for (std::uint32_t i = 0; i < blocks.size(); ++i) {
-    const BlockLife& block = blocks[i];
-    const bool is_there = orders.first != Moments::kNone && meet(block, moment, moment);
-    keys_[i] = {.times_stuck_out = is_first_at_once ? stuck_out_[i] : 0,
-                .size = size_of(block, orders.then, stuck_out_[i]),
-                .life = life_of(block)};
-    if (is_there) keys_[i] = {.times_stuck_out = kBeforeAllElse, .life = life_of(block)};
+    keys_[i] = key_of(blocks[i], by, stuck_out_[i], full);
   }
   std::sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) {
     const Key& left = keys_[a];
     const Key& right = keys_[b];
-    if (left.times_stuck_out != right.times_stuck_out) {
-      return left.times_stuck_out > right.times_stuck_out;
-    }
+    if (left.rank != right.rank) return left.rank > right.rank;
     if (left.size != right.size) return left.size > right.size;
     return left.life != right.life ? left.life > right.life : a < b;
   });
+}
+
+BlockLayout::Key BlockLayout::key_of(const BlockLife& block, Order by, std::uint32_t stuck_out,
+                                     const FullMoments& full) const {
+  constexpr auto kFirst = std::numeric_limits<std::uint32_t>::max();
+  const Bytes life = life_of(block);
+  if (full.first && meet(block, *full.first, *full.first)) return {.rank = kFirst, .life = life};
+  if (full.second && meet(block, *full.second, *full.second)) {
+    // Beneath the stairs that lead to the first moment, from this side or from that.
+    const double steps = *full.second < *full.first ? -static_cast<double>(block.until)
+                                                    : static_cast<double>(block.from);
+    return {.rank = kFirst - 1, .size = steps, .life = life};
+  }
+  const bool is_first_at_once = by == Order::kSize || by == Order::kSizeTimesLife;
+  return {.rank = is_first_at_once ? stuck_out : 0,
+          .size = size_of(block, by, stuck_out),
+          .life = life};
 }
 
 // --- moments ---
@@ -141,18 +158,11 @@ void BlockLayout::add_up(std::span<const BlockLife> blocks, const Counts& counts
   std::partial_sum(there_.begin(), there_.end(), there_.begin());
 }
 
-void BlockLayout::find_fullest(std::span<const BlockLife> blocks) {
+void BlockLayout::add_all_up(std::span<const BlockLife> blocks) {
   Moment end = 0;
   for (const BlockLife& block : blocks) end = std::max({end, block.until + 1, block.early_end});
   there_.resize(std::size_t{end} + 1);
   add_up(blocks, [](std::uint32_t) { return true; });
-  const Bytes most = *std::max_element(there_.begin(), there_.end());
-  const Bytes nearly = most - std::min(most, budget_ / kNearly);
-  first_fullest_ = last_fullest_ = 0;
-  for (Moment moment = end; moment-- > 0;) {
-    if (there_[moment] == most) first_fullest_ = moment;
-    if (there_[moment] >= nearly) last_fullest_ = std::max(last_fullest_, moment);
-  }
   all_ = there_;
 }
 

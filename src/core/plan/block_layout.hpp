@@ -15,23 +15,24 @@
 // One block after the other gets the lowest place that is free during its whole life; first those that are
 // hardest to place, the largest. What then sticks out of the budget goes first the next time, which mends most
 // layouts; then the same by size times life. For some layouts that is too much at once: then a block counts twice as
-// much for each time that it stuck out, by size, and by size times the root of life.
+// much for each time that it stuck out.
 //
-// Note [The fullest moment]
+// Note [Full moments]
 //
 // Where a moment is as full as the budget, what is there then must lie without a hole between. By size it does not: a
-// gradient that stays comes to lie above an activation that is about to go, and leaves a hole. So all that is there at that
-// moment goes first, those that live longest at the bottom, and all else as above:
+// gradient that stays comes to lie above an activation that is about to go, and leaves a hole. So what is there at the
+// fullest moment goes before all else, what lives longest first:
 //
-//        |        |           +------------+
-//        |        |     +-----+------------+-------
-//        |   +----|-----+-----+--------------------
-//        +---+----|--------------------------------
-//                 the fullest moment
+//                 +--+                  A  activations, read backwards: the first made is read last
+//           +-----+A1+---------+        G  gradients, which stay until the step's end
+//           |  +--+--+------+  |
+//        +--+  |   A2    +--+--+----
+//        +-----+---------+  |  G1         G2 was made after G1, A2 was gone by then
 //
-// That packs it for certain, and what comes and goes on either side makes a staircase above which nothing is wasted either. As
-// a rule several moments are as full as each other: once the first of these is tried, and once the last, and then
-// whichever one the most stuck out at.
+// That packs it for certain, as a staircase on either side. As a rule more than one moment is as full as that: where the
+// forward pass ends all is activations, and where the step ends all is gradients. What is there at the other one, where the
+// most stuck out, goes next, and must fit beneath the stairs: what is gone before the steps begin lies lowest. It is tried with
+// the first of those moments and with the last; and with one moment, another one each time.
 //
 // Placing a block looks at those that have a place: quadratic in their number, 50 ms for 10,000 of them. So the
 // more there are, the fewer layouts are tried, and beyond kMostBlocks none is.
@@ -44,6 +45,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -77,20 +79,23 @@ class BlockLayout {
   [[nodiscard]] Layout lay_out(std::span<const BlockLife> blocks, Bytes reserve);
 
  private:
-  enum class Order : std::uint8_t { kSize, kSizeTimesLife, kSizeMoreEachTime, kBothMoreEachTime };
-  // What is there at this moment goes before all else: none; the fullest; one after the other that most stuck out at.
-  enum class Moments : std::uint8_t { kNone, kFullest, kWhereMostStuckOut };
+  enum class Order : std::uint8_t { kSize, kSizeTimesLife, kSizeMoreEachTime };
+  // What is there at some moment, or two, goes before all else: see Note [Full moments].
+  enum class Full : std::uint8_t { kNone, kFirst, kLast, kAnotherEachTime };
   struct Orders {
-    Moments first = Moments::kNone;
+    Full full = Full::kNone;
+    Bytes nearly =
+        1;  // part of the budget by which a moment that counts as full may be less so than the fullest
     Order then = Order::kSize;
   };
-  static constexpr std::array kOrders = {Orders{Moments::kNone, Order::kSize},
-                                         Orders{Moments::kFullest, Order::kSize},
-                                         Orders{Moments::kFullest, Order::kSizeTimesLife},
-                                         Orders{Moments::kWhereMostStuckOut, Order::kSize},
-                                         Orders{Moments::kNone, Order::kSizeTimesLife},
-                                         Orders{Moments::kNone, Order::kSizeMoreEachTime},
-                                         Orders{Moments::kNone, Order::kBothMoreEachTime}};
+  // Of layouts of recorded and of generated networks, each brings some about that those before it do not.
+  static constexpr std::array kOrders = {Orders{Full::kNone, 1, Order::kSize},
+                                         Orders{Full::kFirst, 300, Order::kSize},
+                                         Orders{Full::kAnotherEachTime, 1000, Order::kSize},
+                                         Orders{Full::kLast, 1000, Order::kSizeTimesLife},
+                                         Orders{Full::kFirst, 50, Order::kSizeTimesLife},
+                                         Orders{Full::kNone, 1, Order::kSizeTimesLife},
+                                         Orders{Full::kNone, 1, Order::kSizeMoreEachTime}};
   struct Placed {
     Bytes begin = 0;
     Bytes end = 0;
@@ -98,15 +103,22 @@ class BlockLayout {
     Moment until = 0;
   };
 
-  struct Key {  // the largest comes first
-    std::uint32_t times_stuck_out = 0;
+  struct FullMoments {
+    std::optional<Moment> first;
+    std::optional<Moment> second;
+  };
+  struct Key {               // the largest comes first
+    std::uint32_t rank = 0;  // times that it stuck out, unless it goes before all else
     double size = 0;
     Bytes life = 0;
   };
   [[nodiscard]] static double size_of(const BlockLife& block, Order by, std::uint32_t stuck_out);
   [[nodiscard]] Bytes end_of_reserve(Bytes reserve) const;
-  void sort(std::span<const BlockLife> blocks, const Orders& orders, Moment moment);
-  void find_fullest(std::span<const BlockLife> blocks);
+  [[nodiscard]] FullMoments moments_of(const Orders& orders) const;
+  void sort(std::span<const BlockLife> blocks, Order by, const FullMoments& full);
+  [[nodiscard]] Key key_of(const BlockLife& block, Order by, std::uint32_t stuck_out,
+                           const FullMoments& full) const;
+  void add_all_up(std::span<const BlockLife> blocks);
   [[nodiscard]] Moment where_most_sticks_out(std::span<const BlockLife> blocks,
                                              const Layout& layout);
   template <typename Counts>
@@ -126,8 +138,6 @@ class BlockLayout {
   // By moment: all that is there, and some of it.
   std::vector<Bytes> all_;
   std::vector<Bytes> there_;
-  Moment first_fullest_ = 0;
-  Moment last_fullest_ = 0;
 };
 
 }  // namespace coop
