@@ -13,6 +13,8 @@ namespace {
 constexpr std::size_t kBlocksInTries = 20'000;
 constexpr std::size_t kLeastTries = 1;
 constexpr std::size_t kMostTries = 40;
+// Where there are more blocks than that, each layout takes long, and only these orders are tried.
+constexpr std::size_t kFewOrders = 4;
 
 // Without branches: nobody can predict which do.
 bool meet(const BlockLife& block, Moment from, Moment until) {
@@ -78,7 +80,8 @@ Layout BlockLayout::lay_out(std::span<const BlockLife> blocks, Bytes reserve) {
   add_all_up(blocks);
   Layout best{.height = std::numeric_limits<Bytes>::max()};
   Layout layout;
-  for (const Orders& orders : kOrders) {
+  const std::size_t most_orders = blocks.size() < kBlocksInTries ? kOrders.size() : kFewOrders;
+  for (const Orders& orders : std::span(kOrders).first(most_orders)) {
     stuck_out_.assign(blocks.size(), 0);
     FullMoments full = moments_of(orders);
     for (std::size_t i = 0; i < tries; ++i) {
