@@ -23,11 +23,14 @@
 // gradient that stays comes to lie above an activation that is about to go, and leaves a hole. So what is there at the
 // fullest moment goes before all else, what lives longest first:
 //
-//                 +--+                  A  activations, read backwards: the first made is read last
-//           +-----+A1+---------+        G  gradients, which stay until the step's end
-//           |  +--+--+------+  |
-//        +--+  |   A2    +--+--+----
-//        +-----+---------+  |  G1         G2 was made after G1, A2 was gone by then
+//        +---------------------------+------+
+//        |            A1             |  G3  |    A  activations, the first is read last
+//        +----+-----------------+----+------+    G  a gradient for each, which stays
+//             |       A2        |    G2     |
+//             +----+-------+----+-----------+
+//                  |  A3   |       G1       |
+//                  +-------+----------------+
+//                  forward | backward      end
 //
 // That packs it for certain, as a staircase on either side. As a rule more than one moment is as full as that: where the
 // forward pass ends all is activations, and where the step ends all is gradients. What is there at the other one, where the

@@ -1,24 +1,26 @@
-"""Autograd adds gradients up in place where nobody else holds the first of them. What coop knows of a tensor does not
-count as somebody else: in place or not is as without it, and so is the memory that it takes."""
+"""Autograd adds gradients up in place where nobody else holds the first of them. What coop knows of
+a tensor does not count as somebody else: it is in place wherever it is without coop, and takes as
+much memory."""
 
 from collections import Counter
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="PyTorch is not installed: make setup")
-
-from torch.nn import functional
-from torch.profiler import ProfilerActivity, profile
+pytest.importorskip("torch", reason="PyTorch is not installed: make setup")
 
 import coop
+import torch
+from torch.nn import functional
+from torch.profiler import ProfilerActivity, profile
 
 WORDS, WIDTH = 97, 64
 
 
 def train():
-    """Three readers of one tensor: the first of their gradients is a view, and a view holds its base, so that the sum with
-    the second is new, and the third is added to that in place. And one weight at both ends: the last layer's gradient of
-    it is a view, too, and three of its size are there when they are added up."""
+    """Three readers of one tensor: the first of their gradients is a view, and a view holds its
+    base, so that the sum with the second is new, and the third is added to that in place. And one
+    weight at both ends: the last layer's gradient of it is a view, too, and three of its size are
+    there when they are added up."""
     torch.manual_seed(0)
     embedding = torch.randn(WORDS, WIDTH, requires_grad=True)
     parts = [torch.randn(WIDTH, WIDTH, requires_grad=True) for _ in range(3)]
@@ -39,7 +41,7 @@ def additions(names):
 
 def recorded(path):
     names = {}
-    with open(path, encoding="utf-8") as lines:
+    with path.open(encoding="utf-8") as lines:
         for line in lines:
             words = line.split()
             if words[0] == "name":
@@ -54,7 +56,7 @@ def test_it_is_in_place_where_it_is_without_coop(tmp_path, stress):
         train()
     plain = additions(event.name for event in profiled.events())
     assert plain == {"aten::add": 6, "aten::add_": 3}
-    with coop.budget("64MiB", device="cpu", stress=stress):
-        with coop.record(tmp_path / "step.coop"):
-            train()
-    assert additions(recorded(tmp_path / "step.coop")) == plain
+    path = tmp_path / "step.coop"
+    with coop.budget("64MiB", device="cpu", stress=stress), coop.record(path):
+        train()
+    assert additions(recorded(path)) == plain
