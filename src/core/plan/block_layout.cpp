@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <tuple>
 
 namespace coop {
 namespace {
@@ -12,6 +13,8 @@ namespace {
 constexpr std::size_t kBlocksInTries = 20'000;
 constexpr std::size_t kLeastTries = 1;
 constexpr std::size_t kMostTries = 40;
+// Where there are more blocks than that, each layout takes long, and only these orders are tried.
+constexpr std::size_t kFewOrders = 4;
 
 // Without branches: nobody can predict which do.
 bool meet(const BlockLife& block, Moment from, Moment until) {
@@ -54,7 +57,7 @@ Bytes BlockLayout::end_of_reserve(Bytes reserve) const {
   return end + reserve;
 }
 
-double BlockLayout::key_of(const BlockLife& block, Order by, std::uint32_t stuck_out) {
+double BlockLayout::size_of(const BlockLife& block, Order by, std::uint32_t stuck_out) {
   const auto bytes = static_cast<double>(block.bytes);
   const auto moments = static_cast<double>(life_of(block));
   switch (by) {
@@ -64,53 +67,129 @@ double BlockLayout::key_of(const BlockLife& block, Order by, std::uint32_t stuck
       return bytes * moments;
     case Order::kSizeMoreEachTime:
       return std::ldexp(bytes, static_cast<int>(stuck_out));
-    case Order::kBothMoreEachTime:
-      return std::ldexp(bytes * std::sqrt(moments), static_cast<int>(stuck_out));
   }
   return bytes;
 }
 
 Layout BlockLayout::lay_out(std::span<const BlockLife> blocks, Bytes reserve) {
-  std::vector<std::uint32_t> order(blocks.size());
-  std::iota(order.begin(), order.end(), 0U);
-  keys_.resize(blocks.size());
+  order_.resize(blocks.size());
+  std::iota(order_.begin(), order_.end(), 0U);
   const Bytes lowest = end_of_reserve(reserve);
   const std::size_t tries =
       std::clamp(kBlocksInTries / (blocks.size() + 1), kLeastTries, kMostTries);
+  add_all_up(blocks);
   Layout best{.height = std::numeric_limits<Bytes>::max()};
   Layout layout;
-  for (const Order by : kOrders) {
-    std::vector<std::uint32_t> stuck_out(blocks.size());  // times
-    const bool is_first_at_once = by == Order::kSize || by == Order::kSizeTimesLife;
-    const auto goes_first = [&](std::uint32_t a, std::uint32_t b) {
-      if (is_first_at_once && stuck_out[a] != stuck_out[b]) return stuck_out[a] > stuck_out[b];
-      if (keys_[a] != keys_[b]) return keys_[a] > keys_[b];
-      const Bytes left = life_of(blocks[a]);
-      const Bytes right = life_of(blocks[b]);
-      return left != right ? left > right : a < b;
-    };
+  const std::size_t most_orders = blocks.size() < kBlocksInTries ? kOrders.size() : kFewOrders;
+  for (const Orders& orders : std::span(kOrders).first(most_orders)) {
+    stuck_out_.assign(blocks.size(), 0);
+    FullMoments full = moments_of(orders);
     for (std::size_t i = 0; i < tries; ++i) {
-      for (std::uint32_t block = 0; block < blocks.size(); ++block) {
-        keys_[block] = key_of(blocks[block], by, stuck_out[block]);
-      }
-      std::sort(order.begin(), order.end(), goes_first);
-      place_all(blocks, order, lowest, layout);
+      sort(blocks, orders.then, full);
+      place_all(blocks, lowest, layout);
       if (layout.height < best.height) best = layout;
       if (best.height <= budget_) return best;
-      for (const std::uint32_t block : order) {
-        if (layout.offsets[block] + blocks[block].bytes > budget_) ++stuck_out[block];
+      for (const std::uint32_t block : order_) {
+        if (sticks_out(blocks[block], layout.offsets[block])) ++stuck_out_[block];
+      }
+      if (orders.full == Full::kAnotherEachTime) {
+        full.first = where_most_sticks_out(blocks, layout);
+      } else if (full.first && !full.second) {
+        full.second = where_most_sticks_out(blocks, layout);
       }
     }
   }
   return best;
 }
 
-void BlockLayout::place_all(std::span<const BlockLife> blocks, std::span<const std::uint32_t> order,
-                            Bytes lowest, Layout& layout) {
+BlockLayout::FullMoments BlockLayout::moments_of(const Orders& orders) const {
+  if (orders.full == Full::kNone) return {};
+  const Bytes most = *std::max_element(all_.begin(), all_.end());
+  const Bytes full = most - std::min(most, budget_ / orders.nearly);
+  const auto is_full = [&](Bytes bytes) { return bytes >= full; };
+  const auto first = std::find_if(all_.begin(), all_.end(), is_full);
+  const auto last = std::find_if(all_.rbegin(), all_.rend(), is_full).base() - 1;
+  return {.first = static_cast<Moment>((orders.full == Full::kFirst ? first : last) - all_.begin()),
+          .second = std::nullopt};
+}
+
+void BlockLayout::sort(std::span<const BlockLife> blocks, Order by, const FullMoments& full) {
+  keys_.resize(blocks.size());
+  for (std::uint32_t i = 0; i < blocks.size(); ++i) {
+    keys_[i] = key_of(blocks[i], by, stuck_out_[i], full);
+  }
+  std::sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) {
+    const Key& left = keys_[a];
+    const Key& right = keys_[b];
+    if (left.rank != right.rank) return left.rank > right.rank;
+    if (left.size != right.size) return left.size > right.size;
+    return left.life != right.life ? left.life > right.life : a < b;
+  });
+}
+
+BlockLayout::Key BlockLayout::key_of(const BlockLife& block, Order by, std::uint32_t stuck_out,
+                                     const FullMoments& full) const {
+  constexpr auto kFirst = std::numeric_limits<std::uint32_t>::max();
+  const Bytes life = life_of(block);
+  if (full.first && meet(block, *full.first, *full.first)) return {.rank = kFirst, .life = life};
+  if (full.second && meet(block, *full.second, *full.second)) {
+    // Beneath the stairs that lead to the first moment, from this side or from that.
+    const double steps = *full.second < *full.first ? -static_cast<double>(block.until)
+                                                    : static_cast<double>(block.from);
+    return {.rank = kFirst - 1, .size = steps, .life = life};
+  }
+  const bool is_first_at_once = by == Order::kSize || by == Order::kSizeTimesLife;
+  return {.rank = is_first_at_once ? stuck_out : 0,
+          .size = size_of(block, by, stuck_out),
+          .life = life};
+}
+
+// --- moments ---
+
+template <typename Counts>
+void BlockLayout::add_up(std::span<const BlockLife> blocks, const Counts& counts) {
+  there_.assign(there_.size(), 0);
+  // What comes and what goes; a sum over those before is never negative, and wraps around on the way there and back.
+  for (std::uint32_t i = 0; i < blocks.size(); ++i) {
+    const BlockLife& block = blocks[i];
+    if (!counts(i)) continue;
+    there_[block.from] += block.bytes;
+    there_[block.until + 1] -= block.bytes;
+    there_[0] += block.early_end > 0 ? block.bytes : 0;
+    there_[block.early_end] -= block.early_end > 0 ? block.bytes : 0;
+  }
+  std::partial_sum(there_.begin(), there_.end(), there_.begin());
+}
+
+void BlockLayout::add_all_up(std::span<const BlockLife> blocks) {
+  Moment end = 0;
+  for (const BlockLife& block : blocks) end = std::max({end, block.until + 1, block.early_end});
+  there_.resize(std::size_t{end} + 1);
+  add_up(blocks, [](std::uint32_t) { return true; });
+  all_ = there_;
+}
+
+// Of moments with as much the one that is fuller.
+Moment BlockLayout::where_most_sticks_out(std::span<const BlockLife> blocks, const Layout& layout) {
+  add_up(blocks, [&](std::uint32_t i) { return sticks_out(blocks[i], layout.offsets[i]); });
+  Moment best = 0;
+  for (Moment moment = 1; moment < there_.size(); ++moment) {
+    if (std::tie(there_[moment], all_[moment]) > std::tie(there_[best], all_[best])) best = moment;
+  }
+  return best;
+}
+
+// --- places ---
+
+bool BlockLayout::sticks_out(const BlockLife& block, Bytes offset) const {
+  return offset + block.bytes > budget_;
+}
+
+void BlockLayout::place_all(std::span<const BlockLife> blocks, Bytes lowest, Layout& layout) {
   placed_ = held_;
   layout.offsets.resize(blocks.size());
   layout.height = lowest;
-  for (const std::uint32_t i : order) {
+  for (const std::uint32_t i : order_) {
     const BlockLife& block = blocks[i];
     const Bytes begin = find_place(block, lowest);
     const Bytes end = begin + block.bytes;

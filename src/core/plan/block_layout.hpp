@@ -15,7 +15,27 @@
 // One block after the other gets the lowest place that is free during its whole life; first those that are
 // hardest to place, the largest. What then sticks out of the budget goes first the next time, which mends most
 // layouts; then the same by size times life. For some layouts that is too much at once: then a block counts twice as
-// much for each time that it stuck out, by size, and by size times the root of life.
+// much for each time that it stuck out.
+//
+// Note [Full moments]
+//
+// Where a moment is as full as the budget, what is there then must lie without a hole between. By size it does not: a
+// gradient that stays comes to lie above an activation that is about to go, and leaves a hole. So what is there at the
+// fullest moment goes before all else, what lives longest first:
+//
+//        +---------------------------+------+
+//        |            A1             |  G3  |    A  activations, the first is read last
+//        +----+-----------------+----+------+    G  a gradient for each, which stays
+//             |       A2        |    G2     |
+//             +----+-------+----+-----------+
+//                  |  A3   |       G1       |
+//                  +-------+----------------+
+//                  forward | backward      end
+//
+// That packs it for certain, as a staircase on either side. As a rule more than one moment is as full as that: where the
+// forward pass ends all is activations, and where the step ends all is gradients. What is there at the other one, where the
+// most stuck out, goes next, and must fit beneath the stairs: what is gone before the steps begin lies lowest. It is tried with
+// the first of those moments and with the last; and with one moment, another one each time.
 //
 // Placing a block looks at those that have a place: quadratic in their number, 50 ms for 10,000 of them. So the
 // more there are, the fewer layouts are tried, and beyond kMostBlocks none is.
@@ -28,6 +48,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -61,9 +82,23 @@ class BlockLayout {
   [[nodiscard]] Layout lay_out(std::span<const BlockLife> blocks, Bytes reserve);
 
  private:
-  enum class Order : std::uint8_t { kSize, kSizeTimesLife, kSizeMoreEachTime, kBothMoreEachTime };
-  static constexpr std::array kOrders = {Order::kSize, Order::kSizeTimesLife,
-                                         Order::kSizeMoreEachTime, Order::kBothMoreEachTime};
+  enum class Order : std::uint8_t { kSize, kSizeTimesLife, kSizeMoreEachTime };
+  // What is there at some moment, or two, goes before all else: see Note [Full moments].
+  enum class Full : std::uint8_t { kNone, kFirst, kLast, kAnotherEachTime };
+  struct Orders {
+    Full full = Full::kNone;
+    Bytes nearly =
+        1;  // part of the budget by which a moment that counts as full may be less so than the fullest
+    Order then = Order::kSize;
+  };
+  // Of layouts of recorded and of generated networks, each brings some about that those before it do not.
+  static constexpr std::array kOrders = {Orders{Full::kNone, 1, Order::kSize},
+                                         Orders{Full::kFirst, 300, Order::kSize},
+                                         Orders{Full::kAnotherEachTime, 1000, Order::kSize},
+                                         Orders{Full::kLast, 1000, Order::kSizeTimesLife},
+                                         Orders{Full::kFirst, 50, Order::kSizeTimesLife},
+                                         Orders{Full::kNone, 1, Order::kSizeTimesLife},
+                                         Orders{Full::kNone, 1, Order::kSizeMoreEachTime}};
   struct Placed {
     Bytes begin = 0;
     Bytes end = 0;
@@ -71,18 +106,41 @@ class BlockLayout {
     Moment until = 0;
   };
 
-  // The largest comes first.
-  [[nodiscard]] static double key_of(const BlockLife& block, Order by, std::uint32_t stuck_out);
+  struct FullMoments {
+    std::optional<Moment> first;
+    std::optional<Moment> second;
+  };
+  struct Key {               // the largest comes first
+    std::uint32_t rank = 0;  // times that it stuck out, unless it goes before all else
+    double size = 0;
+    Bytes life = 0;
+  };
+  [[nodiscard]] static double size_of(const BlockLife& block, Order by, std::uint32_t stuck_out);
   [[nodiscard]] Bytes end_of_reserve(Bytes reserve) const;
-  void place_all(std::span<const BlockLife> blocks, std::span<const std::uint32_t> order,
-                 Bytes lowest, Layout& layout);
+  [[nodiscard]] FullMoments moments_of(const Orders& orders) const;
+  void sort(std::span<const BlockLife> blocks, Order by, const FullMoments& full);
+  [[nodiscard]] Key key_of(const BlockLife& block, Order by, std::uint32_t stuck_out,
+                           const FullMoments& full) const;
+  void add_all_up(std::span<const BlockLife> blocks);
+  [[nodiscard]] Moment where_most_sticks_out(std::span<const BlockLife> blocks,
+                                             const Layout& layout);
+  template <typename Counts>
+  void add_up(std::span<const BlockLife> blocks, const Counts& counts);
+  [[nodiscard]] bool sticks_out(const BlockLife& block, Bytes offset) const;
+  void place_all(std::span<const BlockLife> blocks, Bytes lowest, Layout& layout);
   [[nodiscard]] Bytes find_place(const BlockLife& block, Bytes lowest) const;
   void add(const Placed& placed);
 
   std::vector<Placed> held_;  // by address, apart from each other
   Bytes budget_;
   std::vector<Placed> placed_;  // by address
-  std::vector<double> keys_;    // by block
+  // By block.
+  std::vector<Key> keys_;
+  std::vector<std::uint32_t> stuck_out_;  // times
+  std::vector<std::uint32_t> order_;
+  // By moment: all that is there, and some of it.
+  std::vector<Bytes> all_;
+  std::vector<Bytes> there_;
 };
 
 }  // namespace coop

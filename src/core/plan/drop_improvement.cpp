@@ -13,8 +13,10 @@ using Detail = StepEvaluation::Detail;
 // Replays that are done without, one at a time, and evaluations for each.
 constexpr std::size_t kMostThoughts = 8;
 constexpr std::size_t kMostEvaluationsEach = 30;
-// Moments that are evaluated for drops that are taken back at random: some ten milliseconds, whatever the step.
-constexpr std::size_t kMostMoments = 100'000;
+// Moments that are evaluated for drops that are taken back at random without anything better being found, some ten
+// milliseconds whatever the step; and in all.
+constexpr std::size_t kMostInVain = 200'000;
+constexpr std::size_t kMostMoments = 1'000'000;
 constexpr std::uint64_t kOneIn = 10;
 // Rounds in which superfluous drops are taken back: most find nothing any more after a few.
 constexpr int kMostTakenBack = 50;
@@ -43,11 +45,15 @@ void DropSearch::improve() {
   }
   SplitMix random(1);
   std::size_t left = kMostMoments / (facts_.calls + 1);
-  while (left > 0) {
+  std::size_t in_vain = kMostInVain / (facts_.calls + 1);
+  while (left > 0 && in_vain > 0) {
     const std::size_t before = evaluations_;
     most_evaluations_ = evaluations_ + std::min(left, kMostEvaluationsEach);
-    keep_if_better(find_other_than_some(random));
-    left -= std::min(left, std::max<std::size_t>(1, evaluations_ - before));
+    const bool is_better = find_other_than_some(random);
+    keep_if_better(is_better);
+    const std::size_t made = std::max<std::size_t>(1, evaluations_ - before);
+    left -= std::min(left, made);
+    in_vain = is_better ? kMostInVain / (facts_.calls + 1) : in_vain - std::min(in_vain, made);
   }
   let_go_of_what_is_kept_in_vain();
   most_overhead_ = std::numeric_limits<double>::infinity();
