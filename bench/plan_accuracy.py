@@ -10,8 +10,8 @@ step's time is what one thread had of the processor. It is compared with the sam
 budget, whose memory is a pool, too: that is what recomputing adds; and with the plain step, whose
 memory is the C library's: in a pool's large pages some networks are several percent faster.
 
-Then the operators that are run again in such a step, and the share of time that they take: as
-predicted, and as coop counts them there. A budget that makes a program four times slower counts as
+Then the operators that are run again in such a step, and their share of the time of all operators:
+as predicted, and as coop counts them there. A budget that makes a program four times slower counts as
 one that does not fit.
 """
 
@@ -122,7 +122,7 @@ def show(row):
         text += f", {100 * (predicted - measured):+5.1f} points"
         text += f", over plain {percent(row['over_plain'])}"
         text += f"  operators {row['recomputed_calls']:4} and {row['counted_calls']:4}"
-        text += f"  time {percent(predicted)} and {percent(row['counted'])}"
+        text += f"  time {percent(row['recomputing'])} and {percent(row['counted'])}"
     print(text, flush=True)
 
 

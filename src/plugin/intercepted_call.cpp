@@ -53,6 +53,7 @@ InterceptedCall::~InterceptedCall() { let_go(); }
 
 void InterceptedCall::run() {
   session_.count_operator();
+  const OwnTime::Watch watch(session_.own_time());
   const Running running(op_);
   session_.look_at_pace();
   with_torch_errors([&] {

@@ -97,6 +97,7 @@ void InterceptedCall::redispatch() {
       ~Inside() { --this_thread.unknown_depth; }
     };
     const Inside inside;
+    const OwnTime::Kernel kernel(session_.own_time());
     op_.redispatchBoxed(below_, &stack_);
     return;
   }
@@ -121,6 +122,7 @@ void redispatch_or_refuse(Session& session, const c10::OperatorHandle& op,
   };
   try {
     const InsideKernel inside;  // Note [Refusals]
+    const OwnTime::Kernel kernel(session.own_time());
     op.redispatchBoxed(below, &stack);
   } catch (const c10::OutOfMemoryError&) {
     throw;

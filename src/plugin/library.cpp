@@ -172,6 +172,21 @@ void end_ease() {
   if (session) session->end_ease();
 }
 
+// False where operators have only been enqueued when they return: what the host does meanwhile is not lost.
+bool begin_own_time() {
+  Session& session = active();
+  if (!session.times().has_wall_times()) return false;
+  session.act_as_bound();
+  session.own_time().begin();
+  return true;
+}
+
+std::vector<std::int64_t> end_own_time() {
+  const OwnTime::Sums sums = active().own_time().end();
+  return {static_cast<std::int64_t>(sums.operators), static_cast<std::int64_t>(sums.own_ns),
+          static_cast<std::int64_t>(sums.kernel_ns)};
+}
+
 void validate() {
   with_torch_errors([] { active().engine().validate(); });
 }
@@ -199,6 +214,9 @@ TORCH_LIBRARY(coop, library) {
               [](const at::Tensor& tensor, const std::string& text) { record_name(tensor, text); });
   library.def("end_recording() -> str", &end_recording);
   library.def("measure_costs_anew() -> ()", [] { active().times().measure_anew(); });
+  // From now on as if memory were short: operators, nanoseconds that coop took for them, and those of their kernels.
+  library.def("begin_own_time() -> bool", &begin_own_time);
+  library.def("end_own_time() -> int[]", &end_own_time);
   // Resident, and at the same address, until it dies.
   library.def("export_tensor(Tensor tensor) -> ()", &export_tensor);
   library.def("export_storage(Storage storage) -> ()", &export_storage);

@@ -131,6 +131,12 @@ void Session::take_light_calls(bool takes_them) {
   takes_light_calls_ = takes_them && small_limit_ > 0 && !options_.audit && !binds;
 }
 
+void Session::act_as_bound() {
+  engine_.act_as_bound();
+  takes_light_calls_ = false;
+  ease_.end();
+}
+
 void Session::free_raw(void* data) noexcept {
   BlockId block;
   {

@@ -37,6 +37,7 @@
 #include "plugin/ease.hpp"
 #include "plugin/living_storage.hpp"
 #include "plugin/memory_history.hpp"
+#include "plugin/own_time.hpp"
 #include "plugin/pace.hpp"
 #include "plugin/random_state.hpp"
 #include "plugin/raw_blocks.hpp"
@@ -115,6 +116,7 @@ class Session : public std::enable_shared_from_this<Session> {
   [[nodiscard]] const SessionOptions& options() const { return options_; }
   [[nodiscard]] Device& device() { return device_; }
   [[nodiscard]] OperatorTimes& times() { return *times_; }
+  [[nodiscard]] OwnTime& own_time() { return own_time_; }
   // Null where there are no streams.
   [[nodiscard]] StreamOrder* streams() { return streams_.get(); }
   // What the calling thread does while this lives comes in the engine's own order; null: it does anyway.
@@ -179,6 +181,8 @@ class Session : public std::enable_shared_from_this<Session> {
   void end_ease() noexcept { ease_.end(); }
   // While something is recorded there are none: the engine hears of every operator.
   void take_light_calls(bool takes_them);
+  // From now on as if memory were short: nothing is light, and the engine does all that it does for whoever must evict.
+  void act_as_bound();
   // It is dead, and no operator runs with it.
   void release(StorageRecord* record) noexcept;
   // The engine no longer knows it.
@@ -272,6 +276,7 @@ class Session : public std::enable_shared_from_this<Session> {
   SessionOptions options_;
   Device& device_;
   std::unique_ptr<OperatorTimes> times_;
+  OwnTime own_time_;
   std::unique_ptr<StreamOrder> streams_;
   PoolMemory memory_;
   std::unique_ptr<Policy> policy_;

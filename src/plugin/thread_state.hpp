@@ -16,6 +16,7 @@ struct ThreadState {
   double expected_cost = 0;         // nanoseconds, of the operator that runs
   Bytes allocated = 0;              // since the operator that can be begun anew has begun
   std::uint64_t memory_ns = 0;      // spent in finding memory, which is not the operator's own time
+  std::uint64_t kernel_ns = 0;      // spent in kernels, while somebody wants to know (own_time.hpp)
   std::uint32_t unknown_depth = 0;  // inside operators of which we know nothing
   std::uint32_t sessions = 0;       // CurrentSessions of this thread
   bool is_unheard = false;          // inside one that was begun at ease

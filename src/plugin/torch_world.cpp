@@ -82,6 +82,7 @@ torch::jit::Stack TorchWorld::run_again(const RecordedCall& call,
   torch::jit::Stack results;
   try {
     const InsideKernel inside;
+    const OwnTime::Kernel kernel(session_.own_time());
     results = call.run_again(inputs, fresh);
   } catch (const c10::Error&) {
     throw_if_refused();

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from coop._text import as_bytes, as_time, table
-from coop.cli.budgets import Costs, Row
+from coop.cli.budgets import Costs, Own, Row
 from coop.cli.launch import Program
 
 FEWEST_STEPS = 2  # the first is preparation
@@ -22,6 +22,8 @@ class Recorded:
     trace_steps: int
     """That are whole; without those that are preparation."""
     budget_bytes: int
+    own: dict | None = None
+    """Of steps that came after those that are recorded."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,7 @@ class Plan:
             "recorded_in_bytes": self.recorded.budget_bytes,
             "peak_bytes": costs and costs.peak_bytes,
             "step_ns": costs and costs.step_ns,
+            "own": costs and costs.own and asdict(costs.own),
             "rows": [asdict(row) for row in costs.rows] if costs else [],
             "smallest": costs and costs.smallest and asdict(costs.smallest),
             "knee": costs and costs.knee and asdict(costs.knee),
@@ -77,6 +80,7 @@ class Plan:
         lines = [
             f"{self.recorded.program_steps} steps were recorded: "
             f"peak {as_bytes(costs.peak_bytes)}, the last {as_time(costs.step_ns)} of operators",
+            *_of_all_else(costs.own),
             "",
             table([("budget", "of the peak", "more time"), *map(_cells, costs.rows)]),
             "",
@@ -92,6 +96,16 @@ class Plan:
         if self.command is None:
             return f"None of these fits into the {as_bytes(self.recorded.budget_bytes)} there are."
         return f"To run it so: {shlex.join(self.command)}"
+
+
+def _of_all_else(own: Own | None) -> list[str]:
+    if own is None:
+        return []
+    each = as_time(own.own_ns / max(1, own.operators))
+    return [
+        f"and {as_time(own.other_ns)} of all else; where a budget binds, coop itself takes "
+        f"{as_time(own.own_ns)}, {each} for an operator"
+    ]
 
 
 def _cells(row: Row) -> tuple[str, str, str]:

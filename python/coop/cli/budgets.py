@@ -25,10 +25,29 @@ class Row:
     """Of a later step, against the same without a budget. None: it does not fit."""
     recomputed_calls: int | None
     """In that step."""
+    recomputing: float | None = None
+    """What that takes, and moving, of the time of operators alone."""
 
     @property
     def fits(self) -> bool:
         return self.overhead is not None
+
+
+@dataclass(frozen=True)
+class Own:
+    """What a step takes beside its operators, measured; all in nanoseconds."""
+
+    operators: int
+    own_ns: float
+    """Coop's own, while a budget binds."""
+    other_ns: float
+    """All else: Python's, PyTorch's, waiting for data."""
+
+    def overhead(self, recomputing: float, recomputed_calls: int, step_ns: float) -> float:
+        """Of a whole step. What is run again has to be seen to, like what runs; nothing is where
+        nothing has to go."""
+        own_ns = self.own_ns * (1 + recomputed_calls / self.operators) if recomputed_calls else 0
+        return (recomputing * step_ns + own_ns) / (step_ns + self.other_ns)
 
 
 @dataclass(frozen=True)
@@ -38,6 +57,8 @@ class Costs:
     """The last step, without a budget: all its operators."""
     rows: list[Row]
     """The largest budget first."""
+    own: Own | None = None
+    """None: it was not measured."""
 
     @property
     def possible(self) -> list[Row]:
@@ -70,6 +91,7 @@ class Simulator:
     trace: Path
     steps: int
     """Of the trace. What comes after them is not looked at."""
+    own: Own | None
 
     def costs(
         self, there: int, ratios: Sequence[float] | None, picture: Path | None
@@ -85,10 +107,15 @@ class Simulator:
         plot = ["--plot", str(picture)] if picture else []
         words = ["--policies", "coop", "--ratios", ",".join(map(str, tried)), *plot]
         results = self._run("sweep", *words)["results"]
-        fields = ("budget_bytes", "ratio", "overhead", "recomputed_calls")
-        rows = [Row(*(it[field] for field in fields)) for it in results]
         step_ns = max(it["base_ns"] or 0 for it in results)
-        return Costs(peak, step_ns, rows)
+        return Costs(peak, step_ns, [self._row(it, step_ns) for it in results], self.own)
+
+    def _row(self, result: dict, step_ns: float) -> Row:
+        recomputing, calls = result["overhead"], result["recomputed_calls"]
+        overhead = recomputing
+        if recomputing is not None and self.own is not None:
+            overhead = self.own.overhead(recomputing, calls, step_ns)
+        return Row(result["budget_bytes"], result["ratio"], overhead, calls, recomputing)
 
     def _ratio_of(self, budget: int, peak: int) -> float:
         """One that can be read, a little above, if it fits there as well; else to the byte."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from coop._files import why, write_whole
 from coop.cli import launch
 from coop.cli.advice import FEWEST_STEPS, STEADY, Plan, Recorded
-from coop.cli.budgets import Simulator
+from coop.cli.budgets import Own, Simulator
 from coop.cli.launch import Program
 from coop.cli.parser import USAGE_ERROR, Parser, ratios, say
 from coop.cli.settings import Settings, notes_beside
@@ -25,8 +25,9 @@ NOTHING_RECORDED = 1
 INTERRUPTED = 128 + signal.SIGINT
 
 EXAMPLES = """\
-The program runs as with coop run, and is ended after so many steps as by
-sys.exit(). What they would cost inside smaller budgets is then simulated.
+The program runs as with coop run, and is ended after so many steps (on a CPU
+two more: what coop itself takes) as by sys.exit(). What they would cost
+inside smaller budgets is then simulated.
 
   coop plan train.py --epochs 3
   coop plan --budget 8GiB --picture plan.svg -m package.train
@@ -52,7 +53,8 @@ def main(arguments: Sequence[str]) -> int:
             is_written = _copy(recorded.trace, options.trace)
             say("coop plan: trying budgets\n")
             picture = options.picture and Path(folder) / f"picture{options.picture.suffix}"
-            costs = Simulator(simulator, recorded.trace, recorded.trace_steps).costs(
+            own = recorded.own and Own(**recorded.own)
+            costs = Simulator(simulator, recorded.trace, recorded.trace_steps, own).costs(
                 recorded.budget_bytes, options.ratios, picture
             )
             is_written = _copy(picture, options.picture) and is_written
@@ -72,7 +74,7 @@ def _parser() -> Parser:
         epilog=EXAMPLES,
     )
     add = parser.add_argument
-    add("--steps", metavar="N", type=int, default=STEADY, help="how many (%(default)s)")
+    add("--steps", metavar="N", type=int, default=STEADY, help="to record (%(default)s)")
     launch.add_budget(parser)
     add("--ratios", metavar="A,B", type=ratios, help="try these shares of the peak, such as .8,.6")
     add("--picture", metavar="FILE", type=Path, help="draw it as .svg, .html or .png")

@@ -2,6 +2,9 @@
 
 A step ends with the optimizer's; the next begins when a module is called again, so that what comes
 after the last is a part of that one. All up to the end of the first counts as preparation.
+
+For `coop plan` a few more are measured on a CPU, which are not recorded: what coop itself takes of
+them.
 """
 
 from __future__ import annotations
@@ -24,6 +27,37 @@ from coop._text import as_time
 from coop.cli.parser import say
 from coop.cli.settings import Settings, notes_beside
 
+_MEASURED_STEPS = 2
+
+
+class Measuring:
+    """Of steps that the engine hears as it does when memory is short: where their time goes."""
+
+    @classmethod
+    def begin(cls) -> Measuring | None:
+        """None: on a GPU, where what the host takes is not lost."""
+        return cls() if torch.ops.coop.begin_own_time() else None
+
+    def __init__(self) -> None:
+        self._steps: list[dict[str, float]] = []
+        self._began = time.perf_counter_ns()
+
+    def step_ends(self) -> bool:
+        """Whether there have been enough."""
+        took = time.perf_counter_ns() - self._began
+        operators, own_ns, kernel_ns = torch.ops.coop.end_own_time()
+        other_ns = max(0, took - own_ns - kernel_ns)
+        self._steps.append({"operators": operators, "own_ns": own_ns, "other_ns": other_ns})
+        if len(self._steps) == _MEASURED_STEPS:
+            return True
+        torch.ops.coop.begin_own_time()
+        self._began = time.perf_counter_ns()
+        return False
+
+    def result(self) -> dict[str, float] | None:
+        """The fastest: whatever else the machine does makes it longer."""
+        return min(self._steps, key=lambda it: it["own_ns"] + it["other_ns"], default=None)
+
 
 class Recording:
     """Of this process; what it forks has none."""
@@ -36,6 +70,7 @@ class Recording:
         self._record: record | None = record(path).__enter__()
         self._first: weakref.ref[Optimizer] | None = None
         self._next = None  # the hook that waits for it
+        self._measuring: Measuring | None = None
         self._is_over = False
         self._steps = 0  # of the program
         self._begun = 0  # of the recording
@@ -51,20 +86,27 @@ class Recording:
             return
         if self._is_over:
             self._leave()
-        if self._record is None:
+        if self._record is not None:
+            self._steps += 1
+            self._whole = self._begun
+            self._tell()
+        elif self._measuring is None:
             return  # there were enough
-        self._steps += 1
-        self._whole = self._begun
-        self._tell()
         if self._next is not None:
             self._before_forward()  # it went without a module
         self._next = register_module_forward_pre_hook(self._before_forward)
 
     def _before_forward(self, *_) -> None:
-        if self._next is None or self._record is None or os.getpid() != self._process:
+        if self._next is None or os.getpid() != self._process:
             return
         self._next.remove()
         self._next = None
+        if self._measuring is not None:
+            if self._measuring.step_ends():
+                self._leave_for_good()
+            return
+        if self._record is None:
+            return
         wanted = self._settings.steps
         if wanted is not None and self._steps >= wanted and self._whole > 0:
             return self._have_enough()
@@ -75,7 +117,14 @@ class Recording:
         self._record.step()
 
     def _have_enough(self) -> None:
-        """The program is to end."""
+        """The program is to end, after what is still to be measured."""
+        self._end_record()
+        self._measuring = Measuring.begin()
+        if self._measuring is None:
+            self._leave_for_good()
+        say(f"coop plan: {_MEASURED_STEPS} more, for what coop itself takes\n")
+
+    def _leave_for_good(self) -> None:
         self.end()
         self._is_over = True
         register_module_forward_pre_hook(self._leave)
@@ -94,17 +143,35 @@ class Recording:
         say(f"coop plan: step {self._steps} of {self._settings.steps}, {as_time(took)}\n")
 
     def end(self) -> None:
+        """Of the program, too: whatever there is then is what there is."""
+        self._end_record()
+        measuring, self._measuring = self._measuring, None
+        if measuring is not None and os.getpid() == self._process:
+            self._note(measuring.result())
+
+    def _end_record(self) -> None:
         ended, self._record = self._record, None
         if ended is None or os.getpid() != self._process:
             return
         try:
             ended.__exit__(None, None, None)
-            if self._settings.steps is not None and self._settings.report is None:
-                notes = {
-                    "program_steps": self._steps,
-                    "trace_steps": self._whole,
-                    "budget_bytes": self._budget,
-                }
-                notes_beside(ended.path).write_text(json.dumps(notes))
+            self._note(None)
         except (OSError, RuntimeError) as error:
-            say(f"{self._settings.command}: {ended.path} was not written: {why(error)}\n")
+            self._complain(error)
+
+    def _note(self, own: dict[str, float] | None) -> None:
+        if self._settings.steps is None or self._settings.report is not None:
+            return
+        notes = {
+            "program_steps": self._steps,
+            "trace_steps": self._whole,
+            "budget_bytes": self._budget,
+            "own": own,
+        }
+        try:
+            notes_beside(self._path).write_text(json.dumps(notes))
+        except OSError as error:
+            self._complain(error)
+
+    def _complain(self, error: Exception) -> None:
+        say(f"{self._settings.command}: {self._path} was not written: {why(error)}\n")

@@ -68,9 +68,10 @@ def test_the_program_ends_after_its_steps_as_by_exit(planned):
     ours = [f"coop plan: step {i} of 5, " for i in range(1, 6)]
     printed = re.sub(r"[\d.]+ (us|ms|s)$", "", done.err, flags=re.MULTILINE).splitlines()
     its = [line for line in printed if not line.startswith("coop")]
-    assert its == [*(f"step {i}" for i in range(5)), "caught", "saved", "at the end"]
+    assert its == [*(f"step {i}" for i in range(7)), "caught", "saved", "at the end"]
     assert [line for line in printed if line.startswith("coop")] == [
         *ours,
+        "coop plan: 2 more, for what coop itself takes",
         "coop plan: trying budgets",
     ]
     assert (found["steps"], found["is_steady"]) == (5, True)
@@ -86,9 +87,26 @@ def test_costs_are_the_simulators(planned, coop_sim):
     assert budgets[0] == found["peak_bytes"]
     for row in found["rows"][::4] + found["rows"][-1:]:
         again = coop_sim.json("run", trace, "--policy", "coop", "--budget", row["budget_bytes"])
-        for figure in ("overhead", "recomputed_calls"):
-            assert again[figure] == row[figure]
+        assert again["overhead"] == row["recomputing"]
+        assert again["recomputed_calls"] == row["recomputed_calls"]
         assert row["ratio"] == pytest.approx(row["budget_bytes"] / found["peak_bytes"], rel=1e-6)
+
+
+def test_what_coop_itself_takes_is_counted_where_a_budget_binds(planned):
+    _, _, found = planned
+    own, step_ns = found["own"], found["step_ns"]
+    # Eight layers, forward and backward, at least; and a step of SGD is some more.
+    assert own["operators"] >= 8 * 2 * 2
+    assert 0 < own["own_ns"] < 1e9
+    assert own["other_ns"] > 0
+    whole_ns = step_ns + own["other_ns"]
+    assert found["rows"][0]["overhead"] == 0
+    binding = [row for row in found["rows"] if row["recomputed_calls"]]
+    assert binding
+    for row in binding:
+        own_ns = own["own_ns"] * (1 + row["recomputed_calls"] / own["operators"])
+        expected = (row["recomputing"] * step_ns + own_ns) / whole_ns
+        assert row["overhead"] == pytest.approx(expected)
 
 
 def test_the_smallest_fits_and_the_knee_is_advised(planned):
@@ -157,6 +175,7 @@ def test_a_program_that_ends_early(tmp_path, coop_sim):
     says = "coop plan: the program ended with exit code 1; the plan is of what came before\n"
     assert says in done.err
     assert done.out.startswith("3 steps were recorded: ")
+    assert "coop itself" not in done.out + done.err  # there was no step to see it in
     assert "\nAfter fewer than 5 steps, a later one may cost less than this.\n" in done.out
     # What came after the last whole one counts for nothing.
     trace = tmp_path / "kept.coop"
