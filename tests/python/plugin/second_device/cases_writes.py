@@ -128,12 +128,18 @@ def test_at_ease_what_crosses_is_there_when_memory_gets_short():
 
     with budgets("cpu"), budgets(SECOND):
         assert torch.ops.coop.begin_ease()
-        x = torch.arange(1.0 * MIB)
-        y = x.to(SECOND)  # 4 MiB each
+        x = torch.arange(0.5 * MIB)
+        y = x.to(SECOND)  # 2 MiB each
         z = (y * 2).cpu()
-        kept = [z + i for i in range(5)]
-        made = [(y + i).cpu() for i in range(12)]
-        assert all(torch.equal(it, x + i) for i, it in enumerate(made[:2]))
+        kept = [z + i for i in range(4)]
+        more = []
+        for i in range(20):
+            assert torch.equal((y + i).cpu(), x + i)
+            more += [x + i, y + i]
+        assert all(_plugin.stats(it)["evictions"] > 0 for it in ("cpu", SECOND))
         for i, it in enumerate(kept):
             assert torch.equal(it, x * 2 + i)
+        for i in range(20):
+            assert torch.equal(more[2 * i], x + i)
+            assert torch.equal(more[2 * i + 1].cpu(), more[2 * i])
         torch.ops.coop.validate()
