@@ -239,9 +239,7 @@ def _sizes(
     if len(chosen) < len(each):
         raise ValueError("coop: a device is named twice, and has one budget")
     _plugin.load()
-    return {
-        it: torch.ops.coop.size_of_budget(_as_text(one), it) for it, one in chosen.items()
-    }
+    return {it: torch.ops.coop.size_of_budget(_as_text(one), it) for it, one in chosen.items()}
 
 
 def _as_text(size: int | str) -> str:

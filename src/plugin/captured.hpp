@@ -30,7 +30,7 @@ class Session;
 [[nodiscard]] bool is_captured(Session& session);
 
 // Of all the sessions that it concerns.
-void run_captured(std::span<Session* const> sessions, const c10::OperatorHandle& op, c10::DispatchKeySet below,
-                  torch::jit::Stack& stack);
+void run_captured(std::span<Session* const> sessions, const c10::OperatorHandle& op,
+                  c10::DispatchKeySet below, torch::jit::Stack& stack);
 
 }  // namespace coop::plugin

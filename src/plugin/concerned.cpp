@@ -2,9 +2,22 @@
 
 #include <algorithm>
 
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+
+#include "plugin/device.hpp"
 #include "plugin/recorded_call.hpp"
 
 namespace coop::plugin {
+
+namespace {
+
+// "cuda" is whichever GPU is the current one.
+c10::Device with_index(c10::Device device) {
+  if (device.has_index() || device.is_cpu() || !has_kind(device.type())) return device;
+  return c10::impl::getDeviceGuardImpl(device.type())->getDevice();
+}
+
+}  // namespace
 
 Concerned concerned_by(const CurrentSession& inside, std::span<const c10::IValue> arguments) {
   Concerned concerned;
@@ -25,7 +38,7 @@ Concerned concerned_by(const CurrentSession& inside, std::span<const c10::IValue
   for (const c10::IValue& it : arguments) {
     if (!it.isDevice()) continue;
     has_device = true;
-    add(it.toDevice());
+    add(with_index(it.toDevice()));
   }
   if (!has_device) add(c10::Device(c10::kCPU));
   if (concerned.empty()) concerned.push_back(&*inside);

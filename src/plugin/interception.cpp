@@ -108,8 +108,8 @@ void handle_for(Session& session, const c10::OperatorHandle& op, const OperatorF
 void handle_among_several(const CurrentSession& inside, const c10::OperatorHandle& op,
                           const OperatorFacts& facts, c10::DispatchKeySet below,
                           torch::jit::Stack* stack) {
-  const Concerned concerned =
-      concerned_by(inside, std::span<const c10::IValue>(*stack).last(op.schema().arguments().size()));
+  const Concerned concerned = concerned_by(
+      inside, std::span<const c10::IValue>(*stack).last(op.schema().arguments().size()));
   const std::span<Session* const> sessions(concerned.data(), concerned.size());
   // Views and those that others are called for are of one, as far as anything is done about them.
   const bool is_opaque = facts.kind == Kind::kUnknown || is_handled_out_of_sight(below);

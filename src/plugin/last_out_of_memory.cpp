@@ -190,8 +190,7 @@ void raise_too_slow(const Loss& loss, double max_slowdown, const MemoryReport& r
   facts.enough_budget = facts.budget + loss.more_to_halve;
   const std::string text =
       "coop: out of memory: with a budget of " + format_bytes(facts.budget) + which_budget(facts) +
-      " the program is " +
-      as_text(std::round(10 * loss.slowdown()) / 10) +
+      " the program is " + as_text(std::round(10 * loss.slowdown()) / 10) +
       " times slower than without, for what is recomputed; max_slowdown=" + as_text(max_slowdown) +
       " was asked for. About " + format_bytes(facts.enough_budget) +
       " would halve what is lost; so would a smaller batch.";

@@ -224,9 +224,8 @@ TORCH_LIBRARY(coop, library) {
   library.def("record_name(Tensor tensor, str text) -> ()",
               [](const at::Tensor& tensor, const std::string& text) { record_name(tensor, text); });
   library.def("end_recording() -> str", &end_recording);
-  library.def("measure_costs_anew() -> ()", [] {
-    for_each_active([](Session& it) { it.times().measure_anew(); });
-  });
+  library.def("measure_costs_anew() -> ()",
+              [] { for_each_active([](Session& it) { it.times().measure_anew(); }); });
   // Resident, and at the same address, until it dies.
   library.def("export_tensor(Tensor tensor) -> ()", &export_tensor);
   library.def("export_storage(Storage storage) -> ()", &export_storage);

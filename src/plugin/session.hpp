@@ -99,9 +99,7 @@ class Session : public std::enable_shared_from_this<Session> {
   // Of the calling thread; null outside the scope.
   static Session* current_on(c10::Device device);
   // Whether there are others in force that began before. Of active(): whether there are several.
-  [[nodiscard]] bool has_older() const {
-    return older_.load(std::memory_order_relaxed) != nullptr;
-  }
+  [[nodiscard]] bool has_older() const { return older_.load(std::memory_order_relaxed) != nullptr; }
   [[nodiscard]] bool is_active() const { return is_active_.load(std::memory_order_relaxed); }
   static bool is_in_forked_child();
   // Memory that the allocator handed out; true if it was a pool's.
@@ -292,6 +290,8 @@ class Session : public std::enable_shared_from_this<Session> {
   Engine engine_;
   PoolHistory history_;
   Bytes small_limit_;
+  std::atomic<bool> is_active_ = false;
+  std::atomic<Session*> older_ = nullptr;  // in force, too: beside what else every operator asks
   std::atomic<bool> takes_light_calls_;
   Ease ease_;
 
@@ -311,10 +311,8 @@ class Session : public std::enable_shared_from_this<Session> {
   Bytes peak_held_ = 0;
   Bytes peak_since_reset_ = 0;
   OutOfMemory last_refusal_{MemoryReport{}};
-  Snapshot before_;  // the scope began
-  std::atomic<Session*> older_ = nullptr;  // in force, too
-  std::atomic<bool> is_active_ = false;
-  std::uint64_t began_ = 0;  // as the so manieth
+  Snapshot before_;          // the scope began
+  std::uint64_t began_ = 0;  // how many had begun by then
   std::atomic<std::uint64_t> whole_operators_ = 0;
   MadeBytes made_;
   Pace pace_;

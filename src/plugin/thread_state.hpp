@@ -27,11 +27,11 @@ struct ThreadState {
   bool is_replaying = false;           // the engine sees to it if memory runs out
   // Of an operator that can be begun anew: why its first try did not work.
   std::optional<MemoryReport>* no_room = nullptr;
-  std::uint64_t refusals = 0;      // requests for memory that were not served
+  std::uint64_t refusals = 0;           // requests for memory that were not served
   const Session* refused_by = nullptr;  // the last of them
-  std::uint32_t kernel_depth = 0;  // inside operators of which that is seen afterwards
-  bool takes_other_ways = false;   // the operator may do with less than it asks for
-  bool is_settling = false;        // what is asked for stays for as long as the budget
+  std::uint32_t kernel_depth = 0;       // inside operators of which that is seen afterwards
+  bool takes_other_ways = false;        // the operator may do with less than it asks for
+  bool is_settling = false;             // what is asked for stays for as long as the budget
   const c10::OperatorHandle* running = nullptr;  // the program's operator
 };
 // Every operator asks: nothing here is to be set up or torn down.

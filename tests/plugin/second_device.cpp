@@ -140,7 +140,9 @@ const DeviceKind kSecond(kType, [](c10::Device which) -> std::unique_ptr<Device>
 struct Guard final : c10::impl::DeviceGuardImplInterface {
   c10::DeviceType type() const override { return kType; }
   c10::Device exchangeDevice(c10::Device device) const override {
-    return {kType, std::exchange(current_index, device.index())};
+    const c10::Device before = current_device();
+    if (device.has_index()) current_index = device.index();
+    return before;
   }
   c10::Device getDevice() const override { return current_device(); }
   void setDevice(c10::Device device) const override { current_index = device.index(); }
@@ -170,7 +172,8 @@ C10_REGISTER_GUARD_IMPL(PrivateUse1, Guard);
 // Counts, as a GPU's does: with each operator a new seed for the CPU's.
 struct Generator final : c10::GeneratorImpl {
   explicit Generator(c10::DeviceIndex index)
-      : GeneratorImpl(c10::Device(kType, index), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1)) {}
+      : GeneratorImpl(c10::Device(kType, index),
+                      c10::DispatchKeySet(c10::DispatchKey::PrivateUse1)) {}
 
   void set_current_seed(std::uint64_t seed) override { seed_ = seed, offset_ = 0; }
   void set_offset(std::uint64_t offset) override { offset_ = offset; }
@@ -254,8 +257,8 @@ class OnHost {
       if (twin.host.unsafeGetStorageImpl() != tensor.storage().unsafeGetStorageImpl()) continue;
       return over(twin.own, c10::DispatchKey::PrivateUse1, tensor);
     }
-    at::Tensor result = at::empty_strided(tensor.sizes(), tensor.strides(),
-                                          tensor.options().device(*device_));
+    at::Tensor result =
+        at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(*device_));
     copy(host(result), tensor);
     return result;
   }
@@ -285,8 +288,9 @@ class OnHost {
       return c10::Device(c10::kCPU);
     }
     if (!is_generator) return value;
-    at::Generator from = value.isGenerator() ? value.toGenerator()
-                                             : generator_of(device_.value_or(current_device()).index());
+    at::Generator from = value.isGenerator()
+                             ? value.toGenerator()
+                             : generator_of(device_.value_or(current_device()).index());
     if (from.device().is_cpu()) return value;
     const std::scoped_lock lock(from.mutex());
     return at::detail::createCPUGenerator(from.get<Generator>()->next());
@@ -343,7 +347,8 @@ void run_on_host(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   OnHost call(is_view);
   torch::jit::Stack arguments;
   for (std::size_t i = 0; i < count; ++i) {
-    arguments.push_back(call.host((*stack)[under + i], schema.arguments()[i].name() == "generator"));
+    arguments.push_back(
+        call.host((*stack)[under + i], schema.arguments()[i].name() == "generator"));
   }
   {
     const OnHost::OutOfScope plain;

@@ -162,6 +162,35 @@ def test_memory_of_a_device_is_of_its_pool():
     assert torch.ops.second.plain_bytes(1) == before
 
 
+def test_a_device_without_a_number_is_the_current_one():
+    with stress(THIRD), stress(SECOND), stress("cpu"):
+        torch.ops.second.set_device(1)
+        try:
+            x = torch.ones(5000, device="second") * 2
+        finally:
+            torch.ops.second.set_device(0)
+        y = torch.ones(5000, device="second") * 3
+        assert (x.device, y.device) == (torch.device(THIRD), torch.device(SECOND))
+        z = torch.ones(5000) * 4
+        assert not any(torch.ops.coop.is_resident(it) for it in (x, y, z))
+        assert [it.sum().item() for it in (x, y, z)] == [10000, 15000, 20000]
+
+
+def test_one_call_for_several():
+    both = coop.budget({"cpu": "32MiB"}, stress=True)
+    both._sizes[torch.device(SECOND)] = 16 * MIB  # which is no device for everybody
+    with both:
+        assert coop.stats("cpu").budget_bytes == 32 * MIB
+        assert coop.stats(SECOND).budget_bytes == 16 * MIB
+        x = torch.ones(50_000, device=SECOND) * 2
+        assert not torch.ops.coop.is_resident(x)
+    assert x.sum().item() == 100_000
+    assert "second:0" in repr(both)
+    with stress(SECOND), pytest.raises(RuntimeError, match="inside a budget"), both:
+        pass
+    assert not torch.ops.coop.has_budget()
+
+
 def test_an_operator_of_nobodys_knowledge():
     """Of several devices, with views and lists."""
     with stress("cpu"), stress(SECOND):

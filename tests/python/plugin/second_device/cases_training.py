@@ -82,8 +82,7 @@ def test_one_of_them_is_stressed(stressed):
 
     def budgets():
         return [
-            stress(it) if it == stressed else _plugin.budget(256 * MIB, device=it)
-            for it in devices
+            stress(it) if it == stressed else _plugin.budget(256 * MIB, device=it) for it in devices
         ]
 
     assert_same(train(devices, budgets), wanted)

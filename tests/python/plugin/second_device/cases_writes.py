@@ -1,4 +1,4 @@
-"""What is written from one device to the other, while things made from the old contents are away."""
+"""What goes from one device to the other, and what was made from what is overwritten by that."""
 
 import pytest
 import torch

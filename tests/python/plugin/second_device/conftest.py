@@ -14,7 +14,9 @@ LIBRARY = Path(os.environ["COOP_PLUGIN"]).parents[1] / "tests/libcoop_second_dev
 sys.path.insert(0, str(Path(__file__).parent))
 
 
-def pytest_configure(config):
+@pytest.fixture(autouse=True, scope="session")
+def devices():
+    """Only where they are used: pytest reads this file also when it goes through all folders."""
     _plugin.load()
     ctypes.CDLL(os.environ["COOP_PLUGIN"], ctypes.RTLD_GLOBAL)  # for what is loaded next
     torch.ops.load_library(LIBRARY)
@@ -30,7 +32,7 @@ def pytest_configure(config):
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_left():
+def nothing_is_left(devices):
     yield
     assert not torch.ops.coop.has_budget()
     assert not torch.ops.coop.is_thread_in_scope()
