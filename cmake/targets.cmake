@@ -29,12 +29,17 @@ endfunction()
 # coop_plugin(NAME <target> SOURCES <file>... [LIBS <target>...])
 # A library that PyTorch loads (torch.ops.load_library): nothing of Python's ABI is in it. PyTorch's own
 # libraries are in the process already when it is loaded; it does not say where they lie.
+# OBJECTS: what it is made of is compiled once for several such libraries, which name it in their LIBS.
 function(coop_plugin)
-  cmake_parse_arguments(PARSE_ARGV 0 PLUGIN "" "NAME" "SOURCES;LIBS")
-  add_library(${PLUGIN_NAME} MODULE ${PLUGIN_SOURCES})
+  cmake_parse_arguments(PARSE_ARGV 0 PLUGIN "OBJECTS" "NAME" "SOURCES;LIBS")
+  if(PLUGIN_OBJECTS)
+    add_library(${PLUGIN_NAME} OBJECT ${PLUGIN_SOURCES})
+  else()
+    add_library(${PLUGIN_NAME} MODULE ${PLUGIN_SOURCES})
+    set_target_properties(${PLUGIN_NAME} PROPERTIES SKIP_BUILD_RPATH ON)
+  endif()
   target_include_directories(${PLUGIN_NAME} PRIVATE "${PROJECT_SOURCE_DIR}/src")
   target_link_libraries(${PLUGIN_NAME} PRIVATE ${PLUGIN_LIBS} coop_torch)
-  set_target_properties(${PLUGIN_NAME} PROPERTIES SKIP_BUILD_RPATH ON)
 endfunction()
 
 # coop_program(NAME <target> SOURCES <file>... [LIBS <target>...])

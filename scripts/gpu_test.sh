@@ -21,6 +21,7 @@ pieces=(
   "networks:tests/python/gpu/test_gpu_networks.py"
   "graphs:tests/python/gpu/test_gpu_graphs.py"
   "snapshot:tests/python/gpu/test_gpu_snapshot.py"
+  "several-devices:tests/python/gpu/test_gpu_several_devices.py"
   "programs:tests/python/plugin/test_programs.py -k test_stress"
   "ease:tests/python/plugin/test_ease_programs.py"
   "operators:tests/python/plugin/test_op_db.py -k float32-stress"

@@ -77,7 +77,7 @@ stage_lint() {
   if [[ $full ]]; then scripts/build.sh lint-files -- -k 0; fi
 }
 stage_python() {
-  scripts/build.sh release --target coop-plugin coop-foreign  # nothing to do after the stage release
+  scripts/build.sh release --target coop-plugin coop-foreign coop-second-device  # nothing to do after the stage release
   scripts/pytest.sh .venv/bin/python | tee "$logs/python.log"
 }
 

@@ -7,7 +7,7 @@ import math
 import operator
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import wraps
 from types import TracebackType
@@ -24,6 +24,7 @@ from coop._higher_order import higher_order_operators_pass
 from coop._log import log
 from coop._profiler import profiler_is_served
 from coop._raw_access import raw_access_is_seen
+from coop._shared import Shared
 from coop._stats import log_stats
 from coop._text import as_bytes
 from coop._threads import threads_inherit
@@ -45,7 +46,11 @@ class budget:  # noqa: N801
         @coop.budget("50%")
         def train_step(batch): ...
 
-    size: "8GiB", "512MB", "50%" of the device's memory, or a number of bytes.
+        with coop.budget({"cuda:0": "8GiB", "cuda:1": "6GiB"}):
+            train()
+
+    size: "8GiB", "512MB", "50%" of the device's memory, or a number of bytes. For several devices,
+        a dict from device to that.
     device: which memory, "cuda" or "cpu"; the GPU's if there is one.
     policy: what decides which tensors go.
     stress: after every operator, evict all that may be evicted. Any program is a test then.
@@ -55,12 +60,13 @@ class budget:  # noqa: N801
     max_slowdown: raise coop.OutOfMemory when recomputing makes the program more than this many
         times slower than it is without a budget, over some seconds. Without it, a warning is all.
 
-    Wrong arguments are refused here, before anything begins. One device has one budget at a time.
+    Wrong arguments are refused here, before anything begins. One device has one budget at a time;
+    several devices have one each, one inside the other.
     """
 
     def __init__(
         self,
-        size: int | str,
+        size: int | str | Mapping[torch.device | str, int | str],
         *,
         device: torch.device | str | None = None,
         policy: str = "coop",
@@ -69,15 +75,15 @@ class budget:  # noqa: N801
         audit: bool = False,
         max_slowdown: float | None = None,
     ) -> None:
-        self.device = choose_device(device)
-        _plugin.load()
-        self.bytes: int = torch.ops.coop.size_of_budget(_as_text(size), self.device)
+        self._sizes = _sizes(size, device)
+        self.device = next(iter(self._sizes))  # the first
+        self.bytes = sum(self._sizes.values())
         torch.ops.coop.check_policy(policy)
         self.policy = policy
         self.stress = bool(stress)
         self.verify = bool(verify)
         self.audit = bool(audit)
-        if self.audit and self.device.type != "cpu":
+        if self.audit and any(it.type != "cpu" for it in self._sizes):
             raise ValueError("coop: an audit looks at operators on the CPU: use device='cpu'")
         self.max_slowdown = _check_slowdown(max_slowdown)
         self._small_limit = _SMALL_LIMIT
@@ -85,10 +91,6 @@ class budget:  # noqa: N801
         self._scope: ExitStack | None = None
 
     def __enter__(self) -> budget:
-        if _around_the_program is not None:
-            _warn_of_ignored(self.bytes, _around_the_program.bytes)
-            self._scope = ExitStack()
-            return self
         _plugin.start()
         scope = None
         try:
@@ -101,25 +103,29 @@ class budget:  # noqa: N801
             raise
 
     def _begin(self) -> ExitStack:
+        with ExitStack() as stack:
+            for device, nbytes in self._sizes.items():
+                around = _around_the_program
+                if around is not None and device in around._sizes:
+                    _warn_of_ignored(nbytes, around._sizes[device])
+                else:
+                    self._begin_on(device, nbytes, stack)
+            return stack.pop_all()
+
+    def _begin_on(self, device: torch.device, nbytes: int, stack: ExitStack) -> None:
         options = (self.stress, self.verify, self.audit, self._small_limit, self.policy)
         pace = (self.max_slowdown or 0.0, self._pace_window)
-        with ExitStack() as stack:
-            if self.device.type == "cuda":
-                # cuBLAS keeps its workspaces for ever. Those from before are given back, so that
-                # what it takes now counts; what it takes inside must not keep the pool alive.
-                torch._C._cuda_clearCublasWorkspaces()
-                stack.callback(torch._C._cuda_clearCublasWorkspaces)
-            torch.ops.coop.enter(self.bytes, self.device, *options, *pace)
-            stack.callback(_leave)
-            log.info("%r begins: %s", self, as_bytes(self.bytes))
-            stack.enter_context(raw_access_is_seen())
-            stack.enter_context(compiled_graphs_are_seen())
-            stack.enter_context(higher_order_operators_pass())
-            if self.device.type == "cuda":
-                stack.enter_context(graphs_are_seen())
-            stack.enter_context(profiler_is_served())
-            stack.enter_context(threads_inherit())
-            return stack.pop_all()
+        if device.type == "cuda":
+            # cuBLAS keeps its workspaces for ever. Those from before are given back, so that
+            # what it takes now counts; what it takes inside must not keep the pool alive.
+            torch._C._cuda_clearCublasWorkspaces()
+            stack.callback(torch._C._cuda_clearCublasWorkspaces)
+        torch.ops.coop.enter(nbytes, device, *options, *pace)
+        stack.callback(_leave, device)
+        log.info("%r begins: %s", self, as_bytes(nbytes))
+        stack.enter_context(_for_all.used())
+        if device.type == "cuda":
+            stack.enter_context(_for_gpus.used())
 
     def _end(self) -> None:
         with ctrl_c_waits():
@@ -160,21 +166,36 @@ class budget:  # noqa: N801
         return inside
 
     def __repr__(self) -> str:
-        return f"coop.budget({self.bytes}, device={str(self.device)!r}, policy={self.policy!r})"
+        if len(self._sizes) == 1:
+            what = f"{self.bytes}, device={str(self.device)!r}"
+        else:
+            what = repr({str(device): nbytes for device, nbytes in self._sizes.items()})
+        return f"coop.budget({what}, policy={self.policy!r})"
 
 
-def _leave() -> None:
+# What is put in other places of PyTorch's and Python's: once, for all budgets.
+_for_all = Shared(
+    raw_access_is_seen,
+    compiled_graphs_are_seen,
+    higher_order_operators_pass,
+    profiler_is_served,
+    threads_inherit,
+)
+_for_gpus = Shared(graphs_are_seen)
+
+
+def _leave(device: torch.device) -> None:
     try:
-        torch.ops.coop.leave()
+        torch.ops.coop.leave(device)
     finally:
-        log_stats("ends")
+        log_stats("ends", device)
 
 
 _around_the_program: budget | None = None
 
 
 def put_around_the_program(outer: budget) -> None:
-    """`coop run` does. It is never left, and those inside it are ignored."""
+    """`coop run` does. It is never left, and those inside it for the same device are ignored."""
     global _around_the_program
     outer.__enter__()
     _around_the_program = outer
@@ -192,7 +213,7 @@ def _warn_of_ignored(nbytes: int, outer: int) -> None:
         f"coop: the program's own budget of {as_bytes(nbytes)} is ignored: `coop run` has put one "
         f"of {as_bytes(outer)} around all of it",
         IgnoredBudgetWarning,
-        stacklevel=3,
+        stacklevel=4,
     )
 
 
@@ -203,6 +224,22 @@ def _runs_later(function: Callable) -> bool:
         inspect.isasyncgenfunction,
     )
     return any(is_kind(function) for is_kind in kinds)
+
+
+def _sizes(
+    size: int | str | Mapping[torch.device | str, int | str], device: torch.device | str | None
+) -> dict[torch.device, int]:
+    """In bytes, by device."""
+    each = {device: size} if not isinstance(size, Mapping) else size
+    if isinstance(size, Mapping) and device is not None:
+        raise TypeError("coop: a budget for several devices names them all: leave out device=")
+    if not each:
+        raise ValueError("coop: a budget for no device: write for example {'cuda:0': '8GiB'}")
+    chosen = {choose_device(name): one for name, one in each.items()}
+    if len(chosen) < len(each):
+        raise ValueError("coop: a device is named twice, and has one budget")
+    _plugin.load()
+    return {it: torch.ops.coop.size_of_budget(_as_text(one), it) for it, one in chosen.items()}
 
 
 def _as_text(size: int | str) -> str:

@@ -27,6 +27,8 @@ class OutOfMemoryFacts:
 
     op: str
     """The operator that ran; empty: none."""
+    device: str
+    """Whose budget was not enough."""
     asked_bytes: int
     budget_bytes: int
     free_bytes: int
@@ -48,6 +50,7 @@ class OutOfMemoryFacts:
     def __str__(self) -> str:
         rows = [
             ("operator", self.op or "none"),
+            ("device", self.device),
             ("asked for", as_bytes(self.asked_bytes)),
             ("largest window", as_bytes(self.largest_window_bytes)),
             ("budget", as_bytes(self.budget_bytes)),
@@ -64,11 +67,13 @@ class OutOfMemoryFacts:
         return table(rows)
 
 
-def last_oom() -> OutOfMemoryFacts | None:
-    """About the last request in a budget that could not be served; None if there was none."""
+def last_oom(device: torch.device | str | None = None) -> OutOfMemoryFacts | None:
+    """About the last request in a budget, or in one on this device, that could not be served; None
+    if there was none."""
     _plugin.load()
-    op, facts, nbytes, blocks = torch.ops.coop.last_oom()
+    op, where, facts, nbytes, blocks = torch.ops.coop.last_oom(_plugin.as_device(device))
     if not facts:
         return None
     held = [Holding(what, nbytes[what], blocks[what]) for what in nbytes]
-    return OutOfMemoryFacts(op=op, held=tuple(sorted(held, key=lambda each: -each.bytes)), **facts)
+    held.sort(key=lambda each: -each.bytes)
+    return OutOfMemoryFacts(op=op, device=str(where), held=tuple(held), **facts)

@@ -50,6 +50,7 @@ def start() -> None:
 def budget(
     nbytes: int,
     *,
+    device: torch.device | str | None = None,
     stress: bool = False,
     verify: bool = False,
     audit: bool = False,
@@ -58,25 +59,43 @@ def budget(
     max_slowdown: float | None = None,
     pace_window: float = 5.0,
 ) -> AbstractContextManager[object]:
-    """For our own tests: a budget in which tensors of more than `small_limit` bytes may go."""
+    """For our own tests: a budget in which tensors of more than `small_limit` bytes may go, and on
+    any device that the library knows."""
     from coop._budget import budget
 
     made = budget(
         nbytes,
+        device=None if device is None or torch.device(device).type == _TESTED else device,
         stress=stress,
         verify=verify,
         audit=audit,
         policy=policy,
         max_slowdown=max_slowdown,
     )
+    if device is not None and torch.device(device).type == _TESTED:
+        made.device = torch.device(device)
+        made._sizes = {made.device: nbytes}
     made._small_limit = small_limit
     made._pace_window = pace_window
     return made
 
 
-def stats() -> dict[str, int]:
+_TESTED = "second"  # that has no GPU, and several devices (tests/plugin/second_device.cpp)
+
+
+def stats(device: torch.device | str | None = None) -> dict[str, int]:
     """Counters of the budget that is in force, or of the last one."""
-    return torch.ops.coop.stats()
+    return torch.ops.coop.stats(as_device(device))
+
+
+def as_device(device: torch.device | str | None) -> torch.device | None:
+    """With its number: of "cuda", that of the current one."""
+    if device is None:
+        return None
+    chosen = torch.device(device)
+    if chosen.type == "cuda" and chosen.index is None:
+        return torch.device("cuda", torch.cuda.current_device())
+    return torch.device("cpu") if chosen.type == "cpu" else chosen
 
 
 def export(tensor: torch.Tensor) -> torch.Tensor:

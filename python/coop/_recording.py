@@ -34,14 +34,23 @@ class record:  # noqa: N801
     decisions: write down what was evicted and recomputed, too, so that `coop-sim check` can tell
         whether the simulator does the same.
 
+    device: whose budget, where several are in force; without it, the one that began last.
+
     Inside a budget, that one is recorded; otherwise there is one for as long, of nearly all the
     memory that there is. Everything that is there when it begins counts as having come from
     outside.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, decisions: bool = False) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        decisions: bool = False,
+        device: torch.device | str | None = None,
+    ) -> None:
         self.path = Path(os.fspath(path))
         self.decisions = bool(decisions)
+        self.device = _plugin.as_device(device)
         self._scope: ExitStack | None = None
         self._is_kept = True
 
@@ -64,9 +73,9 @@ class record:  # noqa: N801
         with ExitStack() as stack:
             beside = file_beside(self.path)
             stack.callback(beside.unlink, missing_ok=True)
-            if not torch.ops.coop.has_budget():
-                stack.enter_context(budget(_PLENTY))
-            torch.ops.coop.begin_recording(self.decisions)
+            if not torch.ops.coop.has_budget(self.device):
+                stack.enter_context(budget(_PLENTY, device=self.device))
+            torch.ops.coop.begin_recording(self.decisions, self.device)
             stack.callback(self._end, beside, os.getpid())
             stack.enter_context(Names())
             log.info("%r begins", self)

@@ -7,6 +7,8 @@ import tempfile
 from pathlib import Path
 from types import TracebackType
 
+import torch
+
 from coop._out_of_memory import OutOfMemory
 from coop._recording import file_beside, record
 
@@ -21,13 +23,17 @@ class report(record):  # noqa: N801
 
     path: of the file. It is there when the scope has ended.
 
+    device: whose budget, where several are in force; without it, the one that began last.
+
     It shows the last step, or all of it if there is none. Inside a budget, that one is drawn.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], *, device: torch.device | str | None = None
+    ) -> None:
         self.page = Path(os.fspath(path))
         self._folder = tempfile.TemporaryDirectory(prefix="coop-report-")
-        super().__init__(Path(self._folder.name) / f"{self.page.stem}.coop")
+        super().__init__(Path(self._folder.name) / f"{self.page.stem}.coop", device=device)
 
     def __enter__(self) -> report:
         file_beside(self.page).unlink()

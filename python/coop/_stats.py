@@ -73,13 +73,15 @@ class Stats:
         return text
 
 
-def stats() -> Stats:
-    """Counters of the budget that is in force, or of the last one."""
+def stats(device: torch.device | str | None = None) -> Stats:
+    """Counters of the budget that is in force, or of the last one; of several, of the one that
+    began last, or of the one on this device."""
     _plugin.load()
-    counters = torch.ops.coop.stats()
-    times, ns = torch.ops.coop.recomputed_by_operator()
+    device = _plugin.as_device(device)
+    counters = torch.ops.coop.stats(device)
+    times, ns = torch.ops.coop.recomputed_by_operator(device)
     by_op = [Recomputed(op, times[op], ns[op]) for op in times]
-    made = torch.ops.coop.made_bytes()
+    made = torch.ops.coop.made_bytes(device)
     return Stats(
         budget_bytes=counters["budget_bytes"],
         used_bytes=counters["held_bytes"],
@@ -89,7 +91,7 @@ def stats() -> Stats:
         recomputations=counters["replays"],
         recomputing_ns=sum(each.ns for each in by_op),
         searches=counters["searches"],
-        fragmentation=torch.ops.coop.fragmentation(),
+        fragmentation=torch.ops.coop.fragmentation(device),
         held_by_lineage_bytes=counters["held_by_lineage"],
         made_bytes=sum(made.values()),
         tainted_bytes={why: n for why, n in made.items() if n > 0 and why != "none"},
@@ -97,11 +99,11 @@ def stats() -> Stats:
     )
 
 
-def log_stats(what_happens: str) -> None:
-    """Of the same budget."""
+def log_stats(what_happens: str, device: torch.device) -> None:
+    """Of the budget on that device."""
     if not log.isEnabledFor(logging.INFO):
         return
-    counted = stats()
+    counted = stats(device)
     log.info(
         "budget of %s %s: peak %s, %d tensors evicted, %d operators recomputed in %s",
         as_bytes(counted.budget_bytes),

@@ -28,16 +28,21 @@ bool is_captured(Session& session) {
   return session.streams() != nullptr && session.streams()->is_capturing();
 }
 
-void run_captured(Session& session, const c10::OperatorHandle& op, c10::DispatchKeySet below,
-                  torch::jit::Stack& stack) {
-  TORCH_CHECK(!session.streams()->is_home(),
-              "coop: a CUDA graph is captured on the stream on which this budget has run so far. "
-              "Capture it on another: torch.cuda.graph does so unless it is given a stream.");
+void run_captured(std::span<Session* const> sessions, const c10::OperatorHandle& op,
+                  c10::DispatchKeySet below, torch::jit::Stack& stack) {
+  for (Session* session : sessions) {
+    TORCH_CHECK(!is_captured(*session) || !session->streams()->is_home(),
+                "coop: a CUDA graph is captured on the stream on which this budget has run so far. "
+                "Capture it on another: torch.cuda.graph does so unless it is given a stream.");
+  }
+  const auto give_all = [&](std::span<const c10::IValue> values) {
+    for (Session* session : sessions) give_to_graph(*session, values);
+  };
   const Running running(op);
   const c10::impl::ExcludeDispatchKeyGuard once(kOurKeys);
-  give_to_graph(session, std::span(stack).last(op.schema().arguments().size()));
+  give_all(std::span(stack).last(op.schema().arguments().size()));
   op.redispatchBoxed(below, &stack);
-  give_to_graph(session, std::span(stack).last(op.schema().returns().size()));
+  give_all(std::span(stack).last(op.schema().returns().size()));
 }
 
 // --- what the session does about it ---

@@ -17,6 +17,8 @@
 // The engine's own work (contents that others were made from are copied before they may be overwritten) happens at home,
 // which must be another stream.
 
+#include <span>
+
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
 
@@ -27,7 +29,8 @@ class Session;
 // Whether what the calling thread enqueues becomes a part of a graph.
 [[nodiscard]] bool is_captured(Session& session);
 
-void run_captured(Session& session, const c10::OperatorHandle& op, c10::DispatchKeySet below,
-                  torch::jit::Stack& stack);
+// Of all the sessions that it concerns.
+void run_captured(std::span<Session* const> sessions, const c10::OperatorHandle& op,
+                  c10::DispatchKeySet below, torch::jit::Stack& stack);
 
 }  // namespace coop::plugin

@@ -10,32 +10,41 @@
 
 namespace coop::plugin {
 
-// Keeps the contents of storages in place while it lives.
+// Keeps the contents of storages in place while it lives, whichever budgets they are of. For a thread that is inside.
 class Contents {
  public:
-  explicit Contents(Session& session) : session_(session) {}
+  Contents() = default;
   Contents(const Contents&) = delete;
   Contents& operator=(const Contents&) = delete;
   ~Contents() {
-    session_.engine().abort_call(call_);  // nothing that it was to change
+    for (auto& [session, call] : calls_) {
+      session->engine().abort_call(call);  // nothing that it was to change
+    }
     for (const Held& it : held_) {
-      if (let_go(*it.record)) session_.release(it.record);
+      if (let_go(*it.record)) it.record->session.release(it.record);
     }
   }
 
   void add(const at::Tensor& tensor) {
     auto impl =
         c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(tensor.storage().unsafeGetStorageImpl());
-    StorageRecord* record = session_.record_of(*impl);
+    Session* session = Session::active_on(impl->device());
+    StorageRecord* record = session != nullptr ? session->record_of(*impl) : nullptr;
     if (record == nullptr) return;
     held_.push_back({.impl = std::move(impl), .record = record});
     ++record->users;
   }
   void bring_back() {
-    std::vector<StorageId> reads;
-    for (const Held& it : held_) reads.push_back(it.record->id);
-    call_ = session_.engine().begin_call(reads, {});
-    for (const Held& it : held_) session_.hand_over(*it.record);
+    Session::for_each_active([&](Session& session) {
+      std::vector<StorageId> reads;
+      for (const Held& it : held_) {
+        if (&it.record->session == &session) reads.push_back(it.record->id);
+      }
+      if (reads.empty()) return;
+      calls_.reserve(calls_.size() + 1);
+      calls_.emplace_back(&session, session.engine().begin_call(reads, {}));
+    });
+    for (const Held& it : held_) it.record->session.hand_over(*it.record);
   }
 
  private:
@@ -43,9 +52,8 @@ class Contents {
     c10::intrusive_ptr<c10::StorageImpl> impl;
     StorageRecord* record = nullptr;
   };
-  Session& session_;
   std::vector<Held> held_;
-  RunningCall call_;
+  std::vector<std::pair<Session*, RunningCall>> calls_;
 };
 
 }  // namespace coop::plugin

@@ -12,7 +12,7 @@ namespace {
 class CpuAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(std::size_t bytes) override {
-    Session* session = Session::current();
+    Session* session = Session::current_on(c10::Device(c10::kCPU));
     // The context must be the data itself: oneDNN asks for it.
     if (session != nullptr && bytes > 0) return session->allocate(bytes);
     return plain_allocator().allocate(bytes);

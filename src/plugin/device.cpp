@@ -18,6 +18,8 @@ std::map<c10::DeviceType, MakeDevice>& kinds() {
 
 DeviceKind::DeviceKind(c10::DeviceType type, MakeDevice make) { kinds().emplace(type, make); }
 
+bool has_kind(c10::DeviceType type) { return kinds().contains(type); }
+
 Device& device_at(c10::Device which) {
   static auto& mutex = *new std::mutex;
   static auto& devices = *new std::map<std::pair<c10::DeviceType, int>, std::unique_ptr<Device>>;

@@ -81,6 +81,9 @@ class Device {
 // For ever. Throws InvalidArgument if there is no such device, or if this library was built without it.
 Device& device_at(c10::Device which);
 
+// Whether there can be budgets for such.
+[[nodiscard]] bool has_kind(c10::DeviceType type);
+
 // How a kind of device becomes known: one object of this, in the file that implements it.
 using MakeDevice = std::unique_ptr<Device> (*)(c10::Device which);
 struct DeviceKind {

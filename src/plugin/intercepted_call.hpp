@@ -41,6 +41,7 @@ class InterceptedCall {
   void note_that_it_ran(const OperatorTimes::Start& start);
 
  private:
+  friend class CallOfSeveral;
   // What the operator does with a storage.
   enum class Role : std::uint8_t {
     kRead,

@@ -1,6 +1,7 @@
 #include "plugin/interception.hpp"
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <span>
 #include <utility>
@@ -11,7 +12,9 @@
 #include <torch/library.h>
 
 #include "plugin/audit.hpp"
+#include "plugin/call_of_several.hpp"
 #include "plugin/captured.hpp"
+#include "plugin/concerned.hpp"
 #include "plugin/dispatch_key.hpp"
 #include "plugin/gradients.hpp"
 #include "plugin/intercepted_call.hpp"
@@ -77,6 +80,47 @@ void audit_view(Session& session, const c10::OperatorHandle& op, c10::DispatchKe
   session.findings().add(op, audit.findings());
 }
 
+// An operator that has to do with one budget alone.
+void handle_for(Session& session, const c10::OperatorHandle& op, const OperatorFacts& facts,
+                c10::DispatchKeySet below, torch::jit::Stack* stack) {
+  const bool is_opaque = facts.kind == Kind::kUnknown || is_handled_out_of_sight(below);
+  if (!is_opaque && facts.kind == Kind::kView) {
+    // A new gradient becomes the parameter's by being detached from its own history, in both senses.
+    if (!session.is_at_ease() && is_accumulating_gradient()) {
+      const Running running(op);
+      with_torch_errors([&] { end_lineage_of(session, op, *stack); });
+    }
+    if (session.options().audit) return audit_view(session, op, below, stack);
+    return pass_on(op, below, stack);
+  }
+  if (!is_opaque && facts.kind == Kind::kComposite) {
+    if (facts.raw_reader == nullptr) return op.redispatchBoxed(below, stack);
+    return run_with_contents(*facts.raw_reader, op, stack, below);
+  }
+  if (is_captured(session)) return run_captured(std::array{&session}, op, below, *stack);
+  if (facts.multiplies_matrices && below.has_backend(c10::BackendComponent::CUDABit)) {
+    session.settle_workspace();
+  }
+  if (!is_opaque && run_if_light(session, op, facts, below, *stack)) return;
+  InterceptedCall(session, op, facts, below, *stack, is_opaque).run();
+}
+
+void handle_among_several(const CurrentSession& inside, const c10::OperatorHandle& op,
+                          const OperatorFacts& facts, c10::DispatchKeySet below,
+                          torch::jit::Stack* stack) {
+  const Concerned concerned = concerned_by(
+      inside, std::span<const c10::IValue>(*stack).last(op.schema().arguments().size()));
+  const std::span<Session* const> sessions(concerned.data(), concerned.size());
+  // Views and those that others are called for are of one, as far as anything is done about them.
+  const bool is_opaque = facts.kind == Kind::kUnknown || is_handled_out_of_sight(below);
+  const bool passes = !is_opaque && (facts.kind == Kind::kView || facts.kind == Kind::kComposite);
+  if (sessions.size() == 1 || passes) return handle_for(*sessions[0], op, facts, below, stack);
+  const bool is_in_graph = std::any_of(sessions.begin(), sessions.end(),
+                                       [](Session* session) { return is_captured(*session); });
+  if (is_in_graph) return run_captured(sessions, op, below, *stack);
+  CallOfSeveral(op, facts, below, *stack, is_opaque).run(sessions);
+}
+
 void handle(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit::Stack* stack) {
   if (watched) watched->note(op);
   if (Session::active() == nullptr) return pass_on(op, below, stack);
@@ -87,26 +131,8 @@ void handle(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit
   // Python code handles it, and calls others for it, which we see.
   if (below.has(c10::DispatchKey::Python)) return op.redispatchBoxed(below, stack);
 
-  const bool is_opaque = facts.kind == Kind::kUnknown || is_handled_out_of_sight(below);
-  if (!is_opaque && facts.kind == Kind::kView) {
-    // A new gradient becomes the parameter's by being detached from its own history, in both senses.
-    if (!session->is_at_ease() && is_accumulating_gradient()) {
-      const Running running(op);
-      with_torch_errors([&] { end_lineage_of(*session, op, *stack); });
-    }
-    if (session->options().audit) return audit_view(*session, op, below, stack);
-    return pass_on(op, below, stack);
-  }
-  if (!is_opaque && facts.kind == Kind::kComposite) {
-    if (facts.raw_reader == nullptr) return op.redispatchBoxed(below, stack);
-    return run_with_contents(*facts.raw_reader, op, stack, below);
-  }
-  if (is_captured(*session)) return run_captured(*session, op, below, *stack);
-  if (facts.multiplies_matrices && below.has_backend(c10::BackendComponent::CUDABit)) {
-    session->settle_workspace();
-  }
-  if (!is_opaque && run_if_light(*session, op, facts, below, *stack)) return;
-  InterceptedCall(*session, op, facts, below, *stack, is_opaque).run();
+  if (session->has_older()) return handle_among_several(session, op, facts, below, stack);
+  handle_for(*session, op, facts, below, stack);
 }
 
 void intercept_inner(const c10::OperatorHandle& op, c10::DispatchKeySet keys,

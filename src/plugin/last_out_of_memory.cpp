@@ -17,16 +17,35 @@ namespace {
 constexpr std::size_t kAmountWidth = 12;  // "1015.3 MiB", and a margin
 
 std::mutex mutex;
-std::optional<LastOutOfMemory>& last() {
-  static auto& it = *new std::optional<LastOutOfMemory>;
-  return it;
+// Of each device, the last; the very last comes last.
+std::vector<LastOutOfMemory>& all() {
+  static auto& them = *new std::vector<LastOutOfMemory>;
+  return them;
+}
+
+// Null if it is over.
+const Session* session_with(const Pool* pool) {
+  const Session* found = nullptr;
+  Session::for_each_active([&](Session& it) {
+    if (&it.engine().pool() == pool) found = &it;
+  });
+  return found;
+}
+
+// Where there is more than one.
+std::string which_budget(const LastOutOfMemory& facts) {
+  const Session* session = Session::active();
+  const bool are_several = session != nullptr && session->has_older();
+  return are_several ? " for " + facts.device.str() : "";
 }
 
 LastOutOfMemory facts_of(const MemoryReport& report) {
   LastOutOfMemory facts{.report = report, .budget = report.pool};
   if (this_thread.running != nullptr) facts.op = toString(this_thread.running->operator_name());
-  if (const Session* session = Session::active()) {
-    facts.device = session->options().device.type();
+  const Session* session = session_with(report.of);
+  if (session == nullptr) session = Session::active();
+  if (session != nullptr) {
+    facts.device = session->options().device;
     facts.budget = session->options().budget;
     const Session::Lasting lasting = session->lasting();
     facts.parameters = lasting.parameters;
@@ -120,13 +139,15 @@ std::string advice_for(const LastOutOfMemory& facts, const std::string& why) {
     text += ", and at most " + format_bytes(report.largest_room) + " can be made free in one piece";
   }
   text += ".\n" + (why.empty() ? "" : why + "\n") + lasting_text(facts) + "The budget of " +
-          format_bytes(facts.budget) + " has\n" + held_text(facts) + what_would_help(facts);
-  return in_words_of_pytorch(facts.device, text);
+          format_bytes(facts.budget) + which_budget(facts) + " has\n" + held_text(facts) +
+          what_would_help(facts);
+  return in_words_of_pytorch(facts.device.type(), text);
 }
 
 void note(LastOutOfMemory facts) {
   const std::scoped_lock lock(mutex);
-  last() = std::move(facts);
+  std::erase_if(all(), [&](const LastOutOfMemory& it) { return it.device == facts.device; });
+  all().push_back(std::move(facts));
 }
 
 // "3.1" and "1.25", and not "3.100000".
@@ -143,9 +164,12 @@ std::string in_words_of_pytorch(c10::DeviceType device, const std::string& text)
   return text + " (DefaultCPUAllocator: can't allocate memory.)";
 }
 
-std::optional<LastOutOfMemory> last_out_of_memory() {
+std::optional<LastOutOfMemory> last_out_of_memory(std::optional<c10::Device> device) {
   const std::scoped_lock lock(mutex);
-  return last();
+  const auto found = std::find_if(all().rbegin(), all().rend(), [&](const LastOutOfMemory& it) {
+    return !device || it.device == *device;
+  });
+  return found == all().rend() ? std::nullopt : std::optional(*found);
 }
 
 void raise_out_of_memory(const OutOfMemory& error) {
@@ -165,12 +189,12 @@ void raise_too_slow(const Loss& loss, double max_slowdown, const MemoryReport& r
   LastOutOfMemory facts = facts_of(report);
   facts.enough_budget = facts.budget + loss.more_to_halve;
   const std::string text =
-      "coop: out of memory: with a budget of " + format_bytes(facts.budget) + " the program is " +
-      as_text(std::round(10 * loss.slowdown()) / 10) +
+      "coop: out of memory: with a budget of " + format_bytes(facts.budget) + which_budget(facts) +
+      " the program is " + as_text(std::round(10 * loss.slowdown()) / 10) +
       " times slower than without, for what is recomputed; max_slowdown=" + as_text(max_slowdown) +
       " was asked for. About " + format_bytes(facts.enough_budget) +
       " would halve what is lost; so would a smaller batch.";
-  const c10::DeviceType device = facts.device;
+  const c10::DeviceType device = facts.device.type();
   note(std::move(facts));
   TORCH_CHECK_WITH(OutOfMemoryError, false, in_words_of_pytorch(device, text));
 }

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include <c10/core/DeviceType.h>
+#include <c10/core/Device.h>
 
 #include "core/engine/out_of_memory.hpp"
 
@@ -14,7 +14,7 @@ namespace coop::plugin {
 struct LastOutOfMemory {
   MemoryReport report;
   std::string op;  // that ran; empty: none
-  c10::DeviceType device = c10::kCPU;
+  c10::Device device = c10::Device(c10::kCPU);
   Bytes budget = 0;
   Bytes parameters = 0;  // as far as gradients have been made for them
   Bytes gradients = 0;
@@ -25,7 +25,7 @@ struct LastOutOfMemory {
 // of ours has them, so that a batch size is found as it is without coop.
 std::string in_words_of_pytorch(c10::DeviceType device, const std::string& text);
 
-// None if there was none.
-std::optional<LastOutOfMemory> last_out_of_memory();
+// On the device, or anywhere. None if there was none.
+std::optional<LastOutOfMemory> last_out_of_memory(std::optional<c10::Device> device = std::nullopt);
 
 }  // namespace coop::plugin

@@ -77,35 +77,55 @@ void enter(std::int64_t bytes, c10::Device device, bool stress, bool verify, boo
                   .audit = audit,
                   .max_slowdown = max_slowdown,
                   .pace_window_ns = pace_window * 1e9});
+  if (this_thread.budgets++ == 0) this_thread.was_in_scope = is_thread_in_scope();
   put_thread_in_scope(true);
 }
 
-void leave() {
-  put_thread_in_scope(false);
+// The calling thread is in no scope while one of its budgets ends, and afterwards only if another one goes on that it
+// was in: one that it has begun, or that it was in before.
+class Leaving {
+ public:
+  Leaving() : is_its_own_(this_thread.budgets > 0), was_in_scope_(is_thread_in_scope()) {
+    put_thread_in_scope(false);
+  }
+  Leaving(const Leaving&) = delete;
+  Leaving& operator=(const Leaving&) = delete;
+  ~Leaving() {
+    if (is_its_own_) --this_thread.budgets;
+    const bool was_before = is_its_own_ ? this_thread.was_in_scope : was_in_scope_;
+    put_thread_in_scope(Session::active() != nullptr && (this_thread.budgets > 0 || was_before));
+  }
+
+ private:
+  bool is_its_own_;
+  bool was_in_scope_;
+};
+
+void leave(c10::Device device) {
+  const Leaving leaving;
   drop_failed_backward();
-  Session::end();
+  Session::end(device);
 }
 
-Session& active() {
-  Session* session = Session::active();
-  TORCH_CHECK(session != nullptr, "coop: there is no budget");
-  return *session;
+void for_each_active(const std::function<void(Session&)>& fn) {
+  TORCH_CHECK(Session::active() != nullptr, "coop: there is no budget");
+  Session::for_each_active(fn);
 }
 
 void bring_back_storage(c10::StorageImpl& impl) {
-  const CurrentSession session(CurrentSession::Whose::kAnybodys);
+  const CurrentSession inside(CurrentSession::Whose::kAnybodys);
   // What an operator is run again on is there.
-  if (!session || this_thread.is_replaying) return;
+  if (!inside || this_thread.is_replaying) return;
   StorageRecord* record = memory_of(impl).record;
-  if (record != nullptr && &record->session == &*session) {
-    with_torch_errors([&] { session->engine().make_resident(record->id); });
-    session->hand_over(*record);
-  }
+  if (record == nullptr || !record->session.is_active()) return;
+  with_torch_errors([&] { record->session.engine().make_resident(record->id); });
+  record->session.hand_over(*record);
 }
 
 void export_storage(const c10::Storage& storage) {
-  const CurrentSession session(CurrentSession::Whose::kAnybodys);
-  if (!session) return;
+  const CurrentSession inside(CurrentSession::Whose::kAnybodys);
+  Session* session = inside ? Session::active_on(storage.device()) : nullptr;
+  if (session == nullptr) return;
   if (this_thread.is_replaying || this_thread.registered_depth > 0) {
     return bring_back_storage(*storage.unsafeGetStorageImpl());
   }
@@ -117,15 +137,16 @@ void export_tensor(const at::Tensor& tensor) {
 }
 
 void distrust_foreign() {
-  const CurrentSession session(CurrentSession::Whose::kAnybodys);
-  if (session) session->distrust_foreign();
+  const CurrentSession inside(CurrentSession::Whose::kAnybodys);
+  if (inside) Session::for_each_active([](Session& it) { it.distrust_foreign(); });
 }
 
 void pin_tensor(const at::Tensor& tensor) {
   if (Session::is_in_forked_child()) return;  // nothing goes or moves there
-  const CurrentSession session(CurrentSession::Whose::kAnybodys);
-  TORCH_CHECK(session, "coop: a tensor can be pinned only inside a budget");
-  if (!tensor.has_storage()) return;
+  const CurrentSession inside(CurrentSession::Whose::kAnybodys);
+  TORCH_CHECK(inside, "coop: a tensor can be pinned only inside a budget");
+  Session* session = tensor.has_storage() ? Session::active_on(tensor.device()) : nullptr;
+  if (session == nullptr) return;
   with_torch_errors([&] { session->pin_storage(*tensor.storage().unsafeGetStorageImpl()); });
 }
 
@@ -138,7 +159,7 @@ struct Held {
   explicit Held(at::TensorList tensors) {
     // What an operator is run again on is there, and in nobody else's hands.
     if (!session_ || this_thread.is_replaying) return;
-    contents_.emplace(*session_);
+    contents_.emplace();
     for (const at::Tensor& it : tensors) {
       if (!is_strange(it)) contents_->add(it);
     }
@@ -162,14 +183,16 @@ bool is_resident(const at::Tensor& tensor) {
 }
 
 bool begin_ease() {
-  const CurrentSession session;
-  TORCH_CHECK(session, "coop: there is no budget to be at ease in");
-  return session->try_ease();
+  const CurrentSession inside;
+  TORCH_CHECK(inside, "coop: there is no budget to be at ease in");
+  bool are_all = true;
+  Session::for_each_active([&](Session& it) { are_all = it.try_ease() && are_all; });
+  return are_all;
 }
 
 void end_ease() {
-  const CurrentSession session;
-  if (session) session->end_ease();
+  const CurrentSession inside;
+  if (inside) Session::for_each_active([](Session& it) { it.end_ease(); });
 }
 
 // False where operators have only been enqueued when they return: what the host does meanwhile is not lost.
@@ -188,7 +211,7 @@ std::vector<std::int64_t> end_own_time() {
 }
 
 void validate() {
-  with_torch_errors([] { active().engine().validate(); });
+  with_torch_errors([] { for_each_active([](Session& it) { it.engine().validate(); }); });
 }
 
 TORCH_LIBRARY(coop, library) {
@@ -199,13 +222,16 @@ TORCH_LIBRARY(coop, library) {
       "policy, "
       "float max_slowdown, float pace_window) -> ()",
       &enter);
-  library.def("leave() -> ()", &leave);
+  library.def("leave(Device device) -> ()", &leave);
   // For a thread that was started by one inside.
   library.def("enter_thread() -> ()", [] { put_thread_in_scope(true); });
   library.def("is_thread_in_scope() -> bool", &is_thread_in_scope);
-  library.def("has_budget() -> bool", [] { return Session::active() != nullptr; });
-  // Of the budget that is in force, in the simulator's format.
-  library.def("begin_recording(bool notes_decisions) -> ()", &begin_recording);
+  // For a device, or at all.
+  library.def("has_budget(Device? device=None) -> bool", [](std::optional<c10::Device> device) {
+    return (device ? Session::active_on(*device) : Session::active()) != nullptr;
+  });
+  // Of a budget that is in force, in the simulator's format.
+  library.def("begin_recording(bool notes_decisions, Device? device=None) -> ()", &begin_recording);
   library.def("record_step() -> ()", &record_step);
   library.def("record_remark(str text) -> ()",
               [](const std::string& text) { record_remark(text); });
@@ -213,10 +239,11 @@ TORCH_LIBRARY(coop, library) {
   library.def("record_name(Tensor tensor, str text) -> ()",
               [](const at::Tensor& tensor, const std::string& text) { record_name(tensor, text); });
   library.def("end_recording() -> str", &end_recording);
-  library.def("measure_costs_anew() -> ()", [] { active().times().measure_anew(); });
   // From now on as if memory were short: operators, nanoseconds that coop took for them, and those of their kernels.
   library.def("begin_own_time() -> bool", &begin_own_time);
   library.def("end_own_time() -> int[]", &end_own_time);
+  library.def("measure_costs_anew() -> ()",
+              [] { for_each_active([](Session& it) { it.times().measure_anew(); }); });
   // Resident, and at the same address, until it dies.
   library.def("export_tensor(Tensor tensor) -> ()", &export_tensor);
   library.def("export_storage(Storage storage) -> ()", &export_storage);

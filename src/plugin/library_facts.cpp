@@ -14,8 +14,10 @@ namespace {
 
 using Numbers = c10::Dict<std::string, std::int64_t>;
 
-Numbers stats() {
-  const Snapshot snapshot = Session::snapshot();
+using MaybeDevice = std::optional<c10::Device>;
+
+Numbers stats(MaybeDevice device) {
+  const Snapshot snapshot = Session::snapshot(device);
   Numbers result;
   for (const auto& [name, value] : snapshot.totals) result.insert(name, value);
   for (const auto& [name, value] : snapshot.state) result.insert(name, value);
@@ -23,9 +25,9 @@ Numbers stats() {
 }
 
 // Bytes that operators made in the pool, by why they can never be evicted; "none": they can.
-Numbers made_bytes() {
+Numbers made_bytes(MaybeDevice device) {
   Numbers result;
-  for (const auto& [why, bytes] : Session::snapshot().made) result.insert(why, bytes);
+  for (const auto& [why, bytes] : Session::snapshot(device).made) result.insert(why, bytes);
   return result;
 }
 
@@ -35,12 +37,14 @@ std::vector<std::string> dispatch_keys() {
   return names;
 }
 
-double fragmentation() { return Session::snapshot().evictions.fragmentation(); }
+double fragmentation(MaybeDevice device) {
+  return Session::snapshot(device).evictions.fragmentation();
+}
 
-std::tuple<Numbers, Numbers> recomputed_by_operator() {
+std::tuple<Numbers, Numbers> recomputed_by_operator(MaybeDevice device) {
   Numbers times;
   Numbers ns;
-  for (const auto& [name, each] : Session::snapshot().by_operator) {
+  for (const auto& [name, each] : Session::snapshot(device).by_operator) {
     times.insert(name, each.times);
     ns.insert(name, each.ns);
   }
@@ -83,12 +87,12 @@ void record_memory_history(std::int64_t most_entries) {
 }
 
 // The operator, the facts, and bytes and blocks by what holds them; no facts if there are none.
-std::tuple<std::string, Numbers, Numbers, Numbers> last_oom() {
+std::tuple<std::string, c10::Device, Numbers, Numbers, Numbers> last_oom(MaybeDevice device) {
   Numbers facts;
   Numbers bytes;
   Numbers blocks;
-  const auto last = last_out_of_memory();
-  if (!last) return {"", facts, bytes, blocks};
+  const auto last = last_out_of_memory(device);
+  if (!last) return {"", c10::Device(c10::kCPU), facts, bytes, blocks};
   const auto put = [](Numbers& where, const std::string& name, auto value) {
     where.insert(name, static_cast<std::int64_t>(value));
   };
@@ -107,20 +111,23 @@ std::tuple<std::string, Numbers, Numbers, Numbers> last_oom() {
     put(bytes, who, held.bytes);
     put(blocks, who, held.blocks);
   }
-  return {last->op, facts, bytes, blocks};
+  return {last->op, last->device, facts, bytes, blocks};
 }
 
 TORCH_LIBRARY_FRAGMENT(coop, library) {
-  library.def("stats() -> Dict(str, int)", &stats);
-  library.def("made_bytes() -> Dict(str, int)", &made_bytes);
+  // Of the budget on a device, or of the one that began last.
+  library.def("stats(Device? device=None) -> Dict(str, int)", &stats);
+  library.def("made_bytes(Device? device=None) -> Dict(str, int)", &made_bytes);
   // That there are: with a budget in force, or with something that lives in them.
   library.def("pools() -> int", [] { return static_cast<std::int64_t>(Session::pools()); });
   library.def("dispatch_keys() -> str[]", &dispatch_keys);
-  library.def("fragmentation() -> float", &fragmentation);
-  library.def("recomputed_by_operator() -> (Dict(str, int) times, Dict(str, int) ns)",
-              &recomputed_by_operator);
+  library.def("fragmentation(Device? device=None) -> float", &fragmentation);
   library.def(
-      "last_oom() -> (str op, Dict(str, int) facts, Dict(str, int) bytes, Dict(str, int) blocks)",
+      "recomputed_by_operator(Device? device=None) -> (Dict(str, int) times, Dict(str, int) ns)",
+      &recomputed_by_operator);
+  library.def(
+      "last_oom(Device? device=None) -> (str op, Device device, Dict(str, int) facts, Dict(str, "
+      "int) bytes, Dict(str, int) blocks)",
       &last_oom);
   library.def("record_memory_history(int most_entries) -> ()", &record_memory_history);
   library.def("memory_snapshot() -> (int[] blocks, int[] events)", &memory_snapshot);

@@ -82,19 +82,6 @@ bool is_at_ease(Session& session) {
   return session.is_at_ease() && (session.streams() == nullptr || session.streams()->is_home());
 }
 
-class Unheard {
- public:
-  explicit Unheard(bool at_ease) : before_(this_thread.is_unheard) {
-    this_thread.is_unheard = before_ || at_ease;
-  }
-  Unheard(const Unheard&) = delete;
-  Unheard& operator=(const Unheard&) = delete;
-  ~Unheard() { this_thread.is_unheard = before_; }
-
- private:
-  bool before_;
-};
-
 // False if it was refused memory at ease, and can be begun anew: with the arguments, as if nothing had been.
 bool run(Session& session, const c10::OperatorHandle& op, const OperatorFacts& facts, bool at_ease,
          c10::DispatchKeySet below, torch::jit::Stack& stack) {
@@ -118,6 +105,13 @@ bool run(Session& session, const c10::OperatorHandle& op, const OperatorFacts& f
 }
 
 }  // namespace
+
+bool is_light_at_ease(Session& session, const OperatorFacts& facts,
+                      const torch::jit::Stack& stack) {
+  if (!facts.may_be_unheard || !session.takes_light_calls() || !is_at_ease(session)) return false;
+  const auto arguments = std::span<const c10::IValue>(stack).last(facts.arguments);
+  return with_torch_errors([&] { return are_light(session, facts, true, arguments); });
+}
 
 bool run_if_light(Session& session, const c10::OperatorHandle& op, const OperatorFacts& facts,
                   c10::DispatchKeySet below, torch::jit::Stack& stack) {

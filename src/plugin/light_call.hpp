@@ -33,4 +33,8 @@ namespace coop::plugin {
 bool run_if_light(Session& session, const c10::OperatorHandle& op, const OperatorFacts& facts,
                   c10::DispatchKeySet below, torch::jit::Stack& stack);
 
+// Whether a session that is at ease need not hear of an operator, whoever else does.
+[[nodiscard]] bool is_light_at_ease(Session& session, const OperatorFacts& facts,
+                                    const torch::jit::Stack& stack);
+
 }  // namespace coop::plugin

@@ -25,7 +25,7 @@ std::unique_ptr<at::ObserverContext> bring_inputs_back(const at::RecordFunction&
   if (is_inside_operator()) return nullptr;
   const CurrentSession session;
   if (!session) return nullptr;
-  Contents contents(*session);
+  Contents contents;
   for_each_tensor(function.inputs(), [&](const at::Tensor& tensor, std::size_t, std::int64_t) {
     for_each_part(tensor, [&](const at::Tensor& part) {
       if (!is_strange(part)) contents.add(part);

@@ -4,7 +4,10 @@
 
 namespace coop::plugin {
 
-TurnToDraw::TurnToDraw(Mutex& mutex) : lock_(mutex, std::try_to_lock) {
+TurnToDraw::TurnToDraw(bool draws) {
+  if (!draws) return;
+  static auto& mutex = *new std::recursive_mutex;  // threads may outlive main()
+  lock_ = std::unique_lock(mutex, std::try_to_lock);
   if (lock_) return;
   // Who draws may be an operator that is written in Python.
   const WithoutPython released;

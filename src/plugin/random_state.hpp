@@ -49,18 +49,17 @@ class RandomState {
 // thread draws before the operator does. So whoever draws, for the first time or again, has the others wait: from
 // before the state is taken until the operator has run. Nobody waits for a replay meanwhile: a replay has no lock
 // of the engine's, what an operator may ask of the engine while it runs is memory, which never waits for one, and who
-// makes room for a second try gives its turn away.
+// makes room for a second try gives its turn away. There is one turn for all budgets: a generator need not be its
+// device's alone.
 class TurnToDraw {
  public:
-  // Recursive: memory for an operator that draws may be found by running others again.
-  using Mutex = std::recursive_mutex;
-
-  TurnToDraw() = default;
-  explicit TurnToDraw(Mutex& mutex);
+  // Nobody's, where nothing is drawn.
+  explicit TurnToDraw(bool draws = false);
   void end() noexcept { lock_ = {}; }
 
  private:
-  std::unique_lock<Mutex> lock_;
+  // Recursive: memory for an operator that draws may be found by running others again.
+  std::unique_lock<std::recursive_mutex> lock_;
 };
 
 // The state of then while it lives, the state of now afterwards.

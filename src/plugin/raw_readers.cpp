@@ -71,7 +71,7 @@ void run_with_contents(const RawReader& reader, const c10::OperatorHandle& op,
                        torch::jit::Stack* stack, c10::DispatchKeySet keys) {
   const CurrentSession session;
   if (!session) return op.redispatchBoxed(keys, stack);
-  Contents contents(*session);
+  Contents contents;
   with_torch_errors([&] {
     const auto arguments =
         std::span<const c10::IValue>(*stack).last(op.schema().arguments().size());

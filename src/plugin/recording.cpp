@@ -64,15 +64,17 @@ Recording& that_goes_on() {
 
 }  // namespace
 
-void begin_recording(bool notes_decisions) {
+void begin_recording(bool notes_decisions, std::optional<c10::Device> device) {
   const std::scoped_lock lock(recording_mutex);
   TORCH_CHECK(!recording(), "coop: a recording inside a recording: there is one already");
-  const CurrentSession session;
-  TORCH_CHECK(session, "coop: what is recorded runs inside a budget, and there is none");
+  const CurrentSession inside;
+  Session* session = !inside ? nullptr : device ? Session::active_on(*device) : &*inside;
+  TORCH_CHECK(session != nullptr, "coop: what is recorded runs inside a budget, and there is none",
+              device ? " for " + device->str() : "");
   const SessionOptions& options = session->options();
   using Decisions = sim::EngineRecorder::Decisions;
   with_torch_errors([&] {
-    Recording it{.session = &*session};
+    Recording it{.session = session};
     it.recorder = std::make_unique<sim::EngineRecorder>(
         sim::EngineRecorder::With{.budget = options.budget,
                                   .small_limit = options.small_limit,

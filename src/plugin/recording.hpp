@@ -5,6 +5,7 @@
 // There is one at a time. It ends with its budget if it has not been ended before; its trace is there until it is
 // asked for.
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -14,8 +15,9 @@
 
 namespace coop::plugin {
 
-// Throws c10::Error: no budget is in force, or something is recorded already.
-void begin_recording(bool notes_decisions);
+// Of the budget on the device, or of the one that began last. Throws c10::Error: none is in force, or something is
+// recorded already.
+void begin_recording(bool notes_decisions, std::optional<c10::Device> device);
 void record_step();
 void record_remark(std::string_view text);
 // What this thread runs from here on is this module's; empty: nobody's. No error if nothing is recorded.

@@ -85,6 +85,7 @@ c10::DataPtr Session::allocate(std::size_t bytes) {
       }
     } catch (const OutOfMemory& error) {
       ++this_thread.refusals;
+      this_thread.refused_by = this;
       ease_.end();
       {
         const std::scoped_lock lock(mutex_);
@@ -176,8 +177,9 @@ BlockId Session::take_raw(c10::StorageImpl& impl) {
 }
 
 OutOfMemory Session::last_refusal() const {
-  const std::scoped_lock lock(mutex_);
-  return last_refusal_;
+  const Session& whose = this_thread.refused_by != nullptr ? *this_thread.refused_by : *this;
+  const std::scoped_lock lock(whose.mutex_);
+  return whose.last_refusal_;
 }
 
 void* Session::address_of(BlockId block) const {

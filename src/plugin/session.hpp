@@ -3,8 +3,10 @@
 // One budget: a pool of memory, the engine that runs it, and everything of PyTorch's that lives there.
 //
 //     begin(options)    makes the pool; threads that have our dispatch key are inside from now on
-//     end()             brings everything back that lives on; the pool goes with the last that lives in it
+//     end(device)       brings everything back that lives on; the pool goes with the last that lives in it
 //     begin(options)    with the same options, while the pool is there: goes on in it
+//
+// A device has one at a time, and several devices may have one each (concerned.hpp).
 //
 // Memory of the pool is in one of three hands:
 //   - raw: PyTorch got it from the allocator, and may hold it in any way. Pinned: it stays where it is.
@@ -13,7 +15,8 @@
 // All of it may outlive end().
 //
 // Locks: `mutex_` guards our tables only. No kernel runs, no tensor dies and the engine is not called
-// while it is held. Operators of other threads may still run when a session is to end: it waits for them.
+// while it is held. Operators of other threads may still run when a session is to end: it waits for them, whichever
+// session's they are.
 
 #include <atomic>
 #include <cstdint>
@@ -88,11 +91,17 @@ class Session : public std::enable_shared_from_this<Session> {
   ~Session() = default;
 
   static void begin(const SessionOptions& options);
-  static void end();
-  // Of the calling thread; null outside the scope, and in a forked child.
-  static Session* current();
-  // The one that has begun, whichever thread asks.
+  static void end(c10::Device device);
+  // In force, whichever thread asks: of several, the one that began last. Null if there is none, and in a forked child.
   static Session* active();
+  static Session* active_on(c10::Device device);
+  // The latest first.
+  static void for_each_active(const std::function<void(Session&)>& fn);
+  // Of the calling thread; null outside the scope.
+  static Session* current_on(c10::Device device);
+  // Whether there are others in force that began before. Of active(): whether there are several.
+  [[nodiscard]] bool has_older() const { return older_.load(std::memory_order_relaxed) != nullptr; }
+  [[nodiscard]] bool is_active() const { return is_active_.load(std::memory_order_relaxed); }
   static bool is_in_forked_child();
   // Memory that the allocator handed out; true if it was a pool's.
   static bool free_anywhere(void* data) noexcept;
@@ -138,7 +147,7 @@ class Session : public std::enable_shared_from_this<Session> {
   // Throws c10::OutOfMemoryError.
   c10::DataPtr allocate(std::size_t bytes);
   // What the last of those was about.
-  // Why memory was refused last.
+  // Why memory was refused last: to this thread, whichever budget it asked.
   [[nodiscard]] OutOfMemory last_refusal() const;
   // Memory of the pool that no record has is about to get one. None if it is no such memory, or if another
   // thread was first. Who has claimed it links its record, or gives it back.
@@ -208,9 +217,7 @@ class Session : public std::enable_shared_from_this<Session> {
   // Throws c10::OutOfMemoryError.
   void count_outside();
   // Of the calling thread, while that lives (Note [One draws at a time]); of nobody where nothing is drawn.
-  [[nodiscard]] TurnToDraw turn_to_draw(bool draws) {
-    return draws ? TurnToDraw(drawing_) : TurnToDraw();
-  }
+  static TurnToDraw turn_to_draw(bool draws) { return TurnToDraw(draws); }
   // For everything that happens between operators.
   void between_operators();
   // Before one. Throws c10::OutOfMemoryError where it is slower than the program wants it to be.
@@ -232,11 +239,14 @@ class Session : public std::enable_shared_from_this<Session> {
   [[nodiscard]] bool is_large(std::size_t bytes) const { return bytes > small_limit_; }
   // By operators, in the pool: new storages, and what was written where it was.
   [[nodiscard]] MadeBytes& made() { return made_; }
-  // Of the scope that is in force, or of the last one.
-  static Snapshot snapshot();
+  // Of the scope that is in force on the device, or of the last one there. Without a device: of the one that began last.
+  static Snapshot snapshot(std::optional<c10::Device> device);
 
  private:
   static void reap();
+  static bool is_in_force(const Session* which);
+  void begin_force();
+  void end_force() noexcept;
   static std::shared_ptr<Session> find_over(const SessionOptions& options);
   static void reap_those_that_are_over() noexcept;
   void resume();
@@ -285,9 +295,10 @@ class Session : public std::enable_shared_from_this<Session> {
   Engine engine_;
   PoolHistory history_;
   Bytes small_limit_;
+  std::atomic<bool> is_active_ = false;
+  std::atomic<Session*> older_ = nullptr;  // in force, too: beside what else every operator asks
   std::atomic<bool> takes_light_calls_;
   Ease ease_;
-  TurnToDraw::Mutex drawing_;
 
   mutable std::mutex mutex_;
   RawBlocks raw_;
@@ -305,7 +316,8 @@ class Session : public std::enable_shared_from_this<Session> {
   Bytes peak_held_ = 0;
   Bytes peak_since_reset_ = 0;
   OutOfMemory last_refusal_{MemoryReport{}};
-  Snapshot before_;  // the scope began
+  Snapshot before_;          // the scope began
+  std::uint64_t began_ = 0;  // how many had begun by then
   std::atomic<std::uint64_t> whole_operators_ = 0;
   MadeBytes made_;
   Pace pace_;
@@ -314,10 +326,11 @@ class Session : public std::enable_shared_from_this<Session> {
   std::atomic<std::uint32_t> frees_ = 0;  // that are going on: until then it is not empty
 };
 
-// The session of the calling thread, which does not end while this is there. Null outside the scope.
+// The session of the calling thread: of several, the one that began last. None of them ends while this is there. Null
+// outside the scope.
 class CurrentSession {
  public:
-  // Of whichever session has begun: for what other threads may ask too.
+  // Whatever thread asks: for what other threads may ask too.
   enum class Whose : std::uint8_t { kThisThreads, kAnybodys };
   explicit CurrentSession(Whose whose = Whose::kThisThreads);
   CurrentSession(const CurrentSession&) = delete;

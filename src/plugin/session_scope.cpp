@@ -20,11 +20,12 @@
 namespace coop::plugin {
 namespace {
 
-std::atomic<Session*> active_session = nullptr;
+// In force, the one that began last: the others follow (Session::older_).
+std::atomic<Session*> newest_session = nullptr;
 // Set in a forked child: it has the key and the tables, but the pool is the parent's.
 std::atomic<bool> is_forked = false;
 
-// The active one, and those that something still lives in.
+// Those in force, and those that something still lives in.
 std::mutex sessions_mutex;
 std::vector<std::shared_ptr<Session>>& sessions() {
   static auto& all = *new std::vector<std::shared_ptr<Session>>;  // storages may outlive main()
@@ -47,10 +48,39 @@ bool watch_forks() {
   return pthread_atfork(lock, unlock, unlock_in_child) == 0;
 }
 
-// Of the scope that ended last.
-Snapshot& last_snapshot() {
-  static auto& last = *new Snapshot;
-  return last;
+bool is_same(c10::Device a, c10::Device b) {
+  return a.type() == b.type() && (a.is_cpu() || a.index() == b.index());
+}
+
+// Of each device, the scope that ended there last.
+struct EndedScope {
+  c10::Device device;
+  std::uint64_t began = 0;
+  Snapshot snapshot;
+};
+std::mutex ended_mutex;
+std::vector<EndedScope>& ended_scopes() {
+  static auto& all = *new std::vector<EndedScope>;
+  return all;
+}
+
+void note_end(EndedScope scope) {
+  const std::scoped_lock lock(ended_mutex);
+  std::erase_if(ended_scopes(),
+                [&](const EndedScope& it) { return is_same(it.device, scope.device); });
+  ended_scopes().push_back(std::move(scope));
+}
+
+Snapshot snapshot_of_ended(std::optional<c10::Device> device) {
+  const std::scoped_lock lock(ended_mutex);
+  const EndedScope* last = nullptr;
+  for (const EndedScope& it : ended_scopes()) {
+    if (device && !is_same(it.device, *device)) continue;
+    if (last == nullptr || it.began > last->began) last = &it;
+  }
+  TORCH_CHECK(last != nullptr, "coop: there has been no budget yet to count in",
+              device ? ", for " + device->str() : "");
+  return last->snapshot;
 }
 
 std::shared_ptr<Session> take_pool(const SessionOptions& options) {
@@ -79,20 +109,37 @@ std::shared_ptr<Session> take_pool(const SessionOptions& options) {
 
 Session* Session::active() {
   return is_forked.load(std::memory_order_relaxed) ? nullptr
-                                                   : active_session.load(std::memory_order_acquire);
+                                                   : newest_session.load(std::memory_order_acquire);
+}
+
+Session* Session::active_on(c10::Device device) {
+  Session* session = active();
+  while (session != nullptr && !is_same(session->options_.device, device)) {
+    session = session->older_.load(std::memory_order_acquire);
+  }
+  return session;
+}
+
+void Session::for_each_active(const std::function<void(Session&)>& fn) {
+  for (Session* it = active(); it != nullptr; it = it->older_.load(std::memory_order_acquire)) {
+    fn(*it);
+  }
 }
 
 bool Session::is_in_forked_child() { return is_forked.load(std::memory_order_relaxed); }
 
-Session* Session::current() { return is_thread_in_scope() ? active() : nullptr; }
+Session* Session::current_on(c10::Device device) {
+  return is_thread_in_scope() ? active_on(device) : nullptr;
+}
 
 void Session::begin(const SessionOptions& options) {
   static std::mutex one_at_a_time;
   const std::scoped_lock beginning(one_at_a_time);
-  TORCH_CHECK(active_session == nullptr,
-              "coop: a budget inside a budget: this device has one already, of ",
-              format_bytes(active_session.load()->options().budget),
-              ", which stays in force. One device has one budget at a time.");
+  if (const Session* there = active_on(options.device)) {
+    TORCH_CHECK(false, "coop: a budget inside a budget: this device has one already, of ",
+                format_bytes(there->options().budget),
+                ", which stays in force. One device has one budget at a time.");
+  }
   static const bool kWatchesForks = watch_forks();
   TORCH_CHECK(kWatchesForks && !is_forked, "coop: no budget in a forked process");
   reap();
@@ -108,7 +155,26 @@ void Session::begin(const SessionOptions& options) {
   if (is_new) sessions().push_back(session);
   device_at(options.device).install_allocator();
   session->history_.follow(is_new);
-  active_session = session.get();
+  session->begin_force();
+}
+
+// Under the lock.
+void Session::begin_force() {
+  static std::uint64_t begun = 0;
+  began_ = ++begun;
+  older_ = newest_session.load();
+  is_active_ = true;
+  newest_session = this;
+}
+
+// While no thread is inside.
+void Session::end_force() noexcept {
+  const std::scoped_lock lock(sessions_mutex);
+  std::atomic<Session*>* at = &newest_session;
+  while (at->load() != this) at = &at->load()->older_;
+  *at = older_.load();
+  older_ = nullptr;
+  is_active_ = false;
 }
 
 // One that is over, and in whose pool something lives.
@@ -130,8 +196,8 @@ void Session::resume() {
   peak_held_ = held;
 }
 
-void Session::end() {
-  Session* session = active();
+void Session::end(c10::Device device) {
+  Session* session = active_on(device);
   TORCH_CHECK(session != nullptr, "coop: there is no budget to end");
   TORCH_CHECK(this_thread.sessions == 0, "coop: a budget cannot end inside an operator");
   {
@@ -144,8 +210,10 @@ void Session::end() {
       const std::scoped_lock lock(session->mutex_);
       session->raw_.a_scope_ends();
     }
-    last_snapshot() = Snapshot::of(*session).since(session->before_);
-    active_session = nullptr;
+    note_end({.device = session->options_.device,
+              .began = session->began_,
+              .snapshot = Snapshot::of(*session).since(session->before_)});
+    session->end_force();
     is_closed = false;
   };
   stop_recording_of(*session);
@@ -164,11 +232,11 @@ void Session::end() {
   TORCH_CHECK(findings.empty(), "coop: the audit found ", findings);
 }
 
-Snapshot Session::snapshot() {
-  const CurrentSession session(CurrentSession::Whose::kAnybodys);
-  if (session) return Snapshot::of(*session).since(session->before_);
-  TORCH_CHECK(!last_snapshot().state.empty(), "coop: there has been no budget yet to count in");
-  return last_snapshot();
+Snapshot Session::snapshot(std::optional<c10::Device> device) {
+  const CurrentSession inside(CurrentSession::Whose::kAnybodys);
+  Session* session = !inside ? nullptr : device ? active_on(*device) : &*inside;
+  if (session == nullptr) return snapshot_of_ended(device);
+  return Snapshot::of(*session).since(session->before_);
 }
 
 CurrentSession::CurrentSession(Whose whose) {
@@ -213,13 +281,14 @@ void Session::reap() {
   std::vector<std::shared_ptr<Session>> dead;
   const std::scoped_lock lock(sessions_mutex);
   std::erase_if(sessions(), [&](std::shared_ptr<Session>& it) {
-    const bool is_dead = it.get() != active_session && it->is_empty();
+    const bool is_dead = !it->is_active_ && it->is_empty();
     if (is_dead) dead.push_back(std::move(it));
     return is_dead;
   });
   for (const auto& it : dead) {
+    // GPUs have one allocator for all of them.
     const bool is_last = std::none_of(sessions().begin(), sessions().end(), [&](const auto& other) {
-      return &other->device_ == &it->device_;
+      return other->options_.device.type() == it->options_.device.type();
     });
     if (is_last) it->device_.remove_allocator();
   }
@@ -253,7 +322,7 @@ bool Session::free_anywhere(void* data) noexcept {
   if (is_forked) return true;  // the parent's
   owner->free_raw(data);
   --owner->frees_;  // from here on it may be gone
-  if (owner != active_session) reap_those_that_are_over();
+  if (!is_in_force(owner)) reap_those_that_are_over();
   return true;
 }
 
@@ -264,6 +333,13 @@ void Session::for_each(const std::function<void(Session&)>& fn) {
     all = sessions();
   }
   for (const auto& session : all) fn(*session);
+}
+
+// It need not be there.
+bool Session::is_in_force(const Session* which) {
+  const Session* it = active();
+  while (it != nullptr && it != which) it = it->older_.load(std::memory_order_acquire);
+  return it != nullptr;
 }
 
 Session::PoolsOf Session::pools_of(c10::Device device) {

@@ -138,7 +138,7 @@ void storage_gone(void* context) noexcept {
   // The operator that runs with it (`resize_`) lets it go when it ends.
   if (!lose_storage(*record)) return;
   session->release(record);
-  if (session.get() != Session::active()) Session::reap_those_that_are_over();
+  if (!session->is_active()) Session::reap_those_that_are_over();
 }
 
 LivingStorage::~LivingStorage() {

@@ -6,6 +6,8 @@
 #include <ATen/SparseTensorImpl.h>
 #include <ATen/core/Tensor.h>
 
+#include "plugin/device.hpp"
+
 namespace coop::plugin {
 
 // It has one.
@@ -24,7 +26,8 @@ inline bool covers_storage(const at::Tensor& tensor) {
 // Not only memory with a shape: something else must be rebuilt beside it, or handles its operators.
 inline bool is_strange(const at::Tensor& tensor) {
   const auto keys = tensor.key_set();
-  const bool is_known_device = tensor.device().is_cpu() || tensor.device().is_cuda();
+  const c10::Device device = tensor.device();
+  const bool is_known_device = device.is_cpu() || device.is_cuda() || has_kind(device.type());
   return tensor.layout() != c10::kStrided || !is_known_device || !tensor.has_storage() ||
          tensor.is_quantized() || tensor.is_nested() || tensor._is_zerotensor() ||
          keys.has(c10::DispatchKey::Python) || keys.has(c10::DispatchKey::FuncTorchBatched) ||

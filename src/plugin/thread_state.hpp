@@ -12,6 +12,8 @@
 
 namespace coop::plugin {
 
+class Session;
+
 struct ThreadState {
   double expected_cost = 0;         // nanoseconds, of the operator that runs
   Bytes allocated = 0;              // since the operator that can be begun anew has begun
@@ -19,15 +21,18 @@ struct ThreadState {
   std::uint64_t kernel_ns = 0;      // spent in kernels, while somebody wants to know (own_time.hpp)
   std::uint32_t unknown_depth = 0;  // inside operators of which we know nothing
   std::uint32_t sessions = 0;       // CurrentSessions of this thread
+  std::uint32_t budgets = 0;        // that it has begun and not ended
+  bool was_in_scope = false;        // before the first of them
   bool is_unheard = false;          // inside one that was begun at ease
   std::uint32_t registered_depth = 0;  // inside operators that the program answers for
   bool is_replaying = false;           // the engine sees to it if memory runs out
   // Of an operator that can be begun anew: why its first try did not work.
   std::optional<MemoryReport>* no_room = nullptr;
-  std::uint64_t refusals = 0;      // requests for memory that were not served
-  std::uint32_t kernel_depth = 0;  // inside operators of which that is seen afterwards
-  bool takes_other_ways = false;   // the operator may do with less than it asks for
-  bool is_settling = false;        // what is asked for stays for as long as the budget
+  std::uint64_t refusals = 0;           // requests for memory that were not served
+  const Session* refused_by = nullptr;  // the last of them
+  std::uint32_t kernel_depth = 0;       // inside operators of which that is seen afterwards
+  bool takes_other_ways = false;        // the operator may do with less than it asks for
+  bool is_settling = false;             // what is asked for stays for as long as the budget
   const c10::OperatorHandle* running = nullptr;  // the program's operator
 };
 // Every operator asks: nothing here is to be set up or torn down.
@@ -103,6 +108,20 @@ class InsideRegistered {
 
  private:
   std::uint32_t depth_;
+};
+
+// While an operator runs that was begun at ease.
+class Unheard {
+ public:
+  explicit Unheard(bool at_ease) : before_(this_thread.is_unheard) {
+    this_thread.is_unheard = before_ || at_ease;
+  }
+  Unheard(const Unheard&) = delete;
+  Unheard& operator=(const Unheard&) = delete;
+  ~Unheard() { this_thread.is_unheard = before_; }
+
+ private:
+  bool before_;
 };
 
 class Running {

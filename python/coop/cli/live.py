@@ -14,6 +14,7 @@ import time
 import weakref
 from dataclasses import dataclass
 
+import torch
 from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
@@ -108,8 +109,9 @@ def can_be_shown(descriptor: int) -> bool:
 class Live:
     """A thread that writes, until it is told to stop. A child that is forked has none."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, device: torch.device) -> None:
         self._row = LastRow(descriptor)
+        self._device = device
         self._process = os.getpid()
         self._steps = 0
         self._first: weakref.ref[Optimizer] | None = None
@@ -148,7 +150,7 @@ class Live:
                 return
 
     def _sample(self) -> Sample:
-        counted = stats()
+        counted = stats(self._device)
         return Sample(
             seconds=time.perf_counter(),
             steps=self._steps,

@@ -13,10 +13,14 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from coop._text import as_bytes, as_time
 from coop.cli.parser import fail, say
 from coop.cli.settings import Settings
+
+if TYPE_CHECKING:
+    import torch
 
 STDERR = 2
 
@@ -102,20 +106,20 @@ def _begin(settings: Settings) -> None:
     # Once now: an import at the end would run code by exec(), at which Python forgets that it was
     # Ctrl-C that ended the program.
     stats()
-    device_name = "" if settings.is_quiet else budget.device.type
-    atexit.register(_report, device_name, time.perf_counter_ns(), os.getpid())
+    report = (budget.device, settings.is_quiet, time.perf_counter_ns(), os.getpid())
+    atexit.register(_report, *report)
     if recording is not None:
         atexit.register(recording.end)
     if settings.is_live and _rank() in ("", "0"):
-        _show_live()
+        _show_live(budget.device)
 
 
-def _show_live() -> None:
+def _show_live(device: torch.device) -> None:
     """On stderr, as all that we say."""
     from coop.cli import live
 
     if live.can_be_shown(STDERR):
-        atexit.register(live.Live(STDERR).stop)
+        atexit.register(live.Live(STDERR, device).stop)
 
 
 def _rank() -> str:
@@ -127,20 +131,20 @@ def _for_this_rank(path: Path) -> Path:
     return path.with_name(f"rank{_rank()}-{path.name}") if _rank() else path
 
 
-def _report(device: str, started: int, process: int) -> None:
-    """Five lines, when all else is done; for the log alone, if no device is named."""
+def _report(device: torch.device, is_quiet: bool, started: int, process: int) -> None:
+    """Five lines, when all else is done; for the log alone, if it is to be quiet."""
     if os.getpid() != process:
         return  # forked; it had no budget
     from coop._stats import log_stats, stats
 
-    log_stats("ends with the program")
-    if not device:
+    log_stats("ends with the program", device)
+    if is_quiet:
         return
-    counted = stats()
+    counted = stats(device)
     took = time.perf_counter_ns() - started
     most = f", mostly {counted.by_op[0].op}" if counted.by_op else ""
     rows = {
-        "budget": f"{as_bytes(counted.budget_bytes)} on {device}",
+        "budget": f"{as_bytes(counted.budget_bytes)} on {device.type}",
         "peak": as_bytes(counted.peak_bytes),
         "evicted": f"{counted.evictions:,} tensors",
         "recomputed": f"{counted.recomputations:,} operators{most}",

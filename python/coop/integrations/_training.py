@@ -37,7 +37,7 @@ class BudgetOfTraining:
         """For the framework's log: what has happened since it was last asked."""
         if self._budget is None:
             return {}
-        now = stats()
+        now = stats(self._budget.device)
         counted = (now.evictions, now.recomputations, now.recomputing_ns)
         evictions, recomputations, ns = map(sub, counted, self._counted or (0, 0, 0))
         self._counted = counted

@@ -58,6 +58,7 @@ LargeBlock BlockWitness::witness(BlockId /*block*/, const BlockInfo& info) const
 
 MemoryReport report_memory(const Pool& pool, Bytes requested, const BlockWitness& witness) {
   MemoryReport report{.requested = requested, .pool = pool.bytes(), .free = pool.free_bytes()};
+  report.of = &pool;
   Bytes room = 0;
   for (const Chunk* chunk : pool.order().chunks()) {
     for (int slot = 0; slot < chunk->count; ++slot) {

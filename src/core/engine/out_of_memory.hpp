@@ -55,6 +55,7 @@ struct MemoryReport {
   Bytes lasting = 0;
   std::array<Holding, kHolders> held{};
   std::vector<LargeBlock> largest;  // of those that cannot be evicted, the largest first
+  const Pool* of = nullptr;         // for whoever has several
 
   [[nodiscard]] const Holding& held_as(Holder holder) const {
     return held[static_cast<std::size_t>(holder)];

@@ -10,6 +10,7 @@
 #include <c10/cuda/CUDAGuard.h>
 
 #include "plugin/cuda/cuda_history.hpp"
+#include "plugin/dispatch_key.hpp"
 #include "plugin/session.hpp"
 #include "plugin/torch_version.hpp"
 
@@ -265,16 +266,17 @@ class CudaAllocator final : public CUDAAllocator {
   }
   // Null if what this thread asks for now is not for the pool.
   Session* session_here() {
-    Session* session = Session::current();
-    if (session == nullptr || !session->options().device.is_cuda()) return nullptr;
+    if (!is_thread_in_scope() || Session::active() == nullptr) return nullptr;
     const c10::DeviceIndex device = c10::cuda::current_device();
-    if (session->options().device.index() != device) return nullptr;
+    Session* session = Session::current_on(c10::Device(c10::kCUDA, device));
+    if (session == nullptr) return nullptr;
     const cudaStream_t stream = c10::cuda::getCurrentCUDAStream(device).stream();
     return redirections_.has(device, stream) ? nullptr : session;
   }
   static void with_session_of(c10::DeviceIndex device, const std::function<void(Session&)>& fn) {
-    const CurrentSession session(CurrentSession::Whose::kAnybodys);
-    if (session && session->options().device == c10::Device(c10::kCUDA, device)) fn(*session);
+    const CurrentSession inside(CurrentSession::Whose::kAnybodys);
+    Session* session = inside ? Session::active_on(c10::Device(c10::kCUDA, device)) : nullptr;
+    if (session != nullptr) fn(*session);
   }
 
   Redirections redirections_;

@@ -160,7 +160,8 @@ class CudaDevice final : public Device {
 
   // Not a block of the pool's: that is full when things are moved. For ever, like the device.
   std::byte* staging_ = nullptr;
-  std::atomic<std::uint64_t> budgets_ = 0;  // that have begun, or gone on
+  // That have begun, or gone on, on any GPU: with each the workspaces of all of them are dropped.
+  static inline std::atomic<std::uint64_t> budgets_ = 0;
 };
 
 const DeviceKind kCuda(c10::kCUDA, [](c10::Device which) -> std::unique_ptr<Device> {

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAGuard.h>
 
 #include "core/engine/engine.hpp"
 #include "plugin/session.hpp"
@@ -23,6 +24,7 @@ constexpr std::size_t kMostKinds = std::size_t{1} << 16U;
 }  // namespace
 
 CudaTimes::~CudaTimes() {
+  const c10::cuda::CUDAGuard guard(device_);
   static_cast<void>(cudaDeviceSynchronize());  // nobody is held any more
   for (const Measurement& it : measurements_) {
     static_cast<void>(cudaEventDestroy(it.begin));
@@ -40,6 +42,8 @@ OperatorTimes::Start CudaTimes::begin(std::uint64_t kind) {
   }
   Kind& known = kinds_[kind];
   if (known.runs >= kRuns || pending_.size() >= kMostPending) return start;
+  // Events are of the device on which they were made, and the default stream is whichever device's is the current one.
+  const c10::cuda::CUDAGuard guard(device_);
   const cudaStream_t stream = c10::cuda::getCurrentCUDAStream(device_).stream();
   start.measurement = take();
   start.is_first = known.runs++ == 0;
@@ -65,6 +69,7 @@ void CudaTimes::hold_gpu(void* measurement) {
 double CudaTimes::end(const Start& start) {
   const std::scoped_lock lock(mutex_);
   if (start.measurement >= 0) {
+    const c10::cuda::CUDAGuard guard(device_);
     Measurement& it = measurement(start.measurement);
     const std::uint64_t spent_on_memory = this_thread.memory_ns - start.memory_ns;
     it.host_ns = static_cast<double>(steady_clock_ns() - start.clock_ns - spent_on_memory);

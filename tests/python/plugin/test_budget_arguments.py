@@ -167,3 +167,20 @@ def test_importing_changes_nothing():
         capture_output=True,
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_budget_for_several_devices():
+    both = coop.budget({"cpu": "32MiB"})
+    assert (both.device, both.bytes) == (torch.device("cpu"), 32 << 20)
+    with both:
+        assert coop.stats("cpu").budget_bytes == 32 << 20
+    with pytest.raises(ValueError, match="no device"):
+        coop.budget({})
+    with pytest.raises(ValueError, match="named twice"):
+        coop.budget({"cpu": "32MiB", torch.device("cpu"): "16MiB"})
+    with pytest.raises(ValueError, match="there is none for 'meta'"):
+        coop.budget({"cpu": "32MiB", "meta": "16MiB"})
+    with pytest.raises(TypeError, match="leave out device="):
+        coop.budget({"cpu": "32MiB"}, device="cpu")
+    with pytest.raises(ValueError, match="positive"):
+        coop.budget({"cpu": 0})
