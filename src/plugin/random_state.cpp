@@ -4,8 +4,7 @@
 
 namespace coop::plugin {
 
-TurnToDraw::TurnToDraw(bool draws) {
-  if (!draws) return;
+void TurnToDraw::take() {
   static auto& mutex = *new std::recursive_mutex;  // threads may outlive main()
   lock_ = std::unique_lock(mutex, std::try_to_lock);
   if (lock_) return;

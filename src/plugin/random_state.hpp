@@ -54,10 +54,14 @@ class RandomState {
 class TurnToDraw {
  public:
   // Nobody's, where nothing is drawn.
-  explicit TurnToDraw(bool draws = false);
+  explicit TurnToDraw(bool draws = false) {
+    if (draws) take();  // most operators draw nothing
+  }
   void end() noexcept { lock_ = {}; }
 
  private:
+  void take();
+
   // Recursive: memory for an operator that draws may be found by running others again.
   std::unique_lock<std::recursive_mutex> lock_;
 };
