@@ -195,9 +195,15 @@ void end_ease() {
   if (inside) Session::for_each_active([](Session& it) { it.end_ease(); });
 }
 
+Session& newest() {
+  Session* session = Session::active();
+  TORCH_CHECK(session != nullptr, "coop: there is no budget");
+  return *session;
+}
+
 // False where operators have only been enqueued when they return: what the host does meanwhile is not lost.
 bool begin_own_time() {
-  Session& session = active();
+  Session& session = newest();
   if (!session.times().has_wall_times()) return false;
   session.act_as_bound();
   session.own_time().begin();
@@ -205,7 +211,7 @@ bool begin_own_time() {
 }
 
 std::vector<std::int64_t> end_own_time() {
-  const OwnTime::Sums sums = active().own_time().end();
+  const OwnTime::Sums sums = newest().own_time().end();
   return {static_cast<std::int64_t>(sums.operators), static_cast<std::int64_t>(sums.own_ns),
           static_cast<std::int64_t>(sums.kernel_ns)};
 }

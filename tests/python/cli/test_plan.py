@@ -129,7 +129,7 @@ def test_it_is_drawn(planned):
 def test_what_does_not_fit_is_recorded_in_less_and_the_advice_works(tmp_path, coop_sim):
     script = "import sys\nfor _ in range(int(sys.argv[1])):\n    train()\nprint('done')\n"
     options = ["--budget", "13MiB", "--ratios", ".9,.7"]
-    done = plan(tmp_path, script, *options, coop_sim=coop_sim, arguments=("6",))
+    done = plan(tmp_path, script, *options, coop_sim=coop_sim, arguments=("8",))
     assert done.code == 0, done.err
     size = r"[\d.]+ MiB"
     rows = re.findall(rf"^({size}) +([\d.]+)%  +(\S+%)$", done.out, re.MULTILINE)
@@ -139,7 +139,7 @@ def test_what_does_not_fit_is_recorded_in_less_and_the_advice_works(tmp_path, co
     assert re.search(rf"\nsmallest  {size}, [\d.]+% of the peak, [\d.]+% more time\n", done.out)
     (advised,) = re.findall(r"^To run it so: coop (run .*)$", done.out, re.MULTILINE)
     words = shlex.split(advised)
-    assert words[-2:] == ["script.py", "6"]
+    assert words[-2:] == ["script.py", "8"]
     assert float(words[2].removesuffix("MiB")) < 13
     trained = run([*COOP, *words], tmp_path)
     assert (trained.code, trained.out) == (0, "done\n"), trained.err
