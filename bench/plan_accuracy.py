@@ -10,9 +10,9 @@ step's time is what one thread had of the processor. It is compared with the sam
 budget, whose memory is a pool, too: that is what recomputing adds; and with the plain step, whose
 memory is the C library's: in a pool's large pages some networks are several percent faster.
 
-Then the operators that are run again in such a step, and their share of the time of all operators:
-as predicted, and as coop counts them there. A budget that makes a program four times slower counts as
-one that does not fit.
+Then the operators that are run again in such a step, and their share of the time of all
+operators: as predicted, and as coop counts them there. A budget that makes a program four times
+slower counts as one that does not fit.
 """
 
 import argparse
