@@ -43,7 +43,11 @@ void Engine::tell_what_there_is() {
   for (std::uint32_t i = 0; i < value_of_.size(); ++i) {
     const BlockId block = pool_.id_of(i);
     if (value_of_[i] || !pool_.contains(block)) continue;
-    tell({.kind = Kind::kAllocate, .block = block, .bytes = pool_.info(block).requested_bytes});
+    const BlockInfo info = pool_.info(block);
+    tell({.kind = Kind::kAllocate,
+          .block = block,
+          .bytes = info.requested_bytes,
+          .lives_long = info.placement == Placement::kLongLived});
   }
   std::map<std::uint64_t, StorageId> by_age;
   graph_.storages().for_each(

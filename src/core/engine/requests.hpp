@@ -19,7 +19,7 @@ struct Write;
 
 struct EngineRequest {
   enum class Kind : std::uint8_t {
-    kAllocate,       // block, bytes, cost
+    kAllocate,       // block, bytes, cost, lives_long
     kFree,           // block
     kSource,         // storage, token, bytes, block
     kForeignSource,  // storage, token, bytes
@@ -42,6 +42,7 @@ struct EngineRequest {
   Token token = 0;
   Bytes bytes = 0;
   double cost = 0;
+  bool lives_long = false;
   std::uint64_t call = 0;  // RunningCall::number
 };
 

@@ -64,7 +64,8 @@ StorageId Engine::add_storage(Token token, Bytes bytes, BlockId block, Lies lies
 
 Allocation Engine::allocate_memory(Bytes bytes, double cost, bool lives_long) {
   const Entry entry(*this);
-  Told told(*this, {.kind = Kind::kAllocate, .bytes = bytes, .cost = cost});
+  Told told(*this,
+            {.kind = Kind::kAllocate, .bytes = bytes, .cost = cost, .lives_long = lives_long});
   const std::uint64_t before = evicting_.stats().making_room_ns;
   const BlockId block = lives_long ? take_for_long(bytes) : take(bytes, cost);
   told.is_done(block);

@@ -144,7 +144,7 @@ class TraceMachine {
     const TraceBlock& block = trace_.block(number);
     const StorageNumber storage = block.adopted_by;
     if (storage != kNoStorage && at(storage)) return;  // still there from the last time
-    blocks_[index_of(number)] = world_.allocate(block.bytes, block.cost_ns);
+    blocks_[index_of(number)] = world_.allocate(block.bytes, block.cost_ns, block.lives_long);
   }
   void free_block(BlockNumber number) {
     const BlockId block = std::exchange(blocks_[index_of(number)], {});

@@ -45,8 +45,9 @@ class TraceWorld final : public World {
   }
 
   // An empty storage has an address too. `cost`: of what it is for.
-  BlockId allocate(Bytes bytes, double cost = 0) {
-    const BlockId block = engine_->allocate(std::max<Bytes>(bytes, 1), cost);
+  BlockId allocate(Bytes bytes, double cost = 0, bool lives_long = false) {
+    const BlockId block =
+        engine_->allocate_memory(std::max<Bytes>(bytes, 1), cost, lives_long).block;
     note_held();
     return block;
   }

@@ -245,7 +245,8 @@ void PendingRequests::write_request(const EngineRequest& it, TraceBuilder& build
   switch (it.kind) {
     case Request::kAllocate: {
       // A program may ask for more than there can be, and not get it.
-      const BlockNumber number = builder.add_block(std::min(it.bytes, kMostBytes), it.cost);
+      const BlockNumber number =
+          builder.add_block(std::min(it.bytes, kMostBytes), it.cost, it.lives_long);
       if (it.has_failed) return builder.free(number);
       blocks_.insert_or_assign(it.block, number);
       return;

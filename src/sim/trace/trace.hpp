@@ -119,6 +119,7 @@ struct TraceBlock {
   double cost_ns = 0;                     // what it is for was expected to take
   StorageNumber adopted_by = kNoStorage;  // if it became that of a storage from outside
   RunNumber room_for = kNoRun;            // it was never taken: there must be room for it
+  bool lives_long = false;                // it stays for good, with what lives long
   friend bool operator==(const TraceBlock&, const TraceBlock&) = default;
 };
 

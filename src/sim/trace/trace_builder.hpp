@@ -65,7 +65,7 @@ class TraceBuilder {
   // Before any event.
   void set_recorded_with(const RecordedWith& with);
   StorageNumber add_foreign(Bytes bytes, NameNumber name = kNoName);
-  BlockNumber add_block(Bytes bytes, double cost_ns);
+  BlockNumber add_block(Bytes bytes, double cost_ns, bool lives_long = false);
   void free(BlockNumber block);
   StorageNumber adopt(Bytes bytes, BlockNumber block, NameNumber name = kNoName);
   RunNumber begin(std::span<const StorageNumber> reads, std::span<const TraceWrite> writes);

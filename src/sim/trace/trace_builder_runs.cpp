@@ -32,7 +32,7 @@ BlockNumber TraceBuilder::next_block() const {
   return BlockNumber{static_cast<std::uint32_t>(trace_.blocks_.size())};
 }
 
-BlockNumber TraceBuilder::add_block(Bytes bytes, double cost_ns) {
+BlockNumber TraceBuilder::add_block(Bytes bytes, double cost_ns, bool lives_long) {
   const NewStorage as_storage{.bytes = bytes};
   check_new_storages({&as_storage, 1});
   check_cost(cost_ns);
@@ -41,7 +41,7 @@ BlockNumber TraceBuilder::add_block(Bytes bytes, double cost_ns) {
   const BlockNumber number = next_block();
   const bool has_failed = is_failing_;
   add_event(EventKind::kBlock, index_of(number));
-  trace_.blocks_.push_back({.bytes = bytes, .cost_ns = cost_ns});
+  trace_.blocks_.push_back({.bytes = bytes, .cost_ns = cost_ns, .lives_long = lives_long});
   block_states_.push_back(has_failed ? BlockState::kFailed : BlockState::kHeld);
   total_bytes_ += bytes;
   needs_version_2();

@@ -175,7 +175,13 @@ class TraceReader {
   void read_block(Words& words) {
     expect_new_block(words);
     const Bytes bytes = parse_whole(words.next("size"), "the size");
-    builder_.add_block(bytes, parse_decimal(words.next("cost"), "the cost"));
+    const double cost = parse_decimal(words.next("cost"), "the cost");
+    const bool lives_long = !words.is_done();
+    if (lives_long) {
+      const std::string_view word = words.next("word");
+      if (word != "stays") throw TraceError("unknown word about a block: " + shown(word));
+    }
+    builder_.add_block(bytes, cost, lives_long);
   }
 
   void read_call(Words& words) {

@@ -138,6 +138,7 @@ class Writer {
     number(index_of(block));
     number(trace_.block(block).bytes);
     number(trace_.block(block).cost_ns);
+    if (trace_.block(block).lives_long) text_ += " stays";
     text_ += '\n';
   }
 

@@ -26,6 +26,7 @@ class Told final : public RequestObserver {
         "end lineage", "keep", "export", "make resident", "evict all", "compact"};
     std::string text = kNames[static_cast<std::size_t>(request.kind)];
     if (request.kind == Kind::kAllocate) text += " " + std::to_string(request.bytes);
+    if (request.lives_long) text += " for long";
     add(text + (request.has_failed ? " failed" : ""));
   }
   void on_begin(std::uint64_t /*call*/, std::span<const StorageId> reads,
@@ -97,6 +98,16 @@ TEST_F(EngineRequests, AreToldInOrder) {
   EXPECT_EQ(told_.take(), (Texts{"allocate 512", "source", "begin 1 0", "allocate 1024", "end 1",
                                  "export", "keep", "end lineage", "make resident", "evict all",
                                  "compact", "release", "allocate 100", "free"}));
+}
+
+// A recording of a GPU's programs had workspaces where they did not lie, and no plan.
+TEST_F(EngineRequests, WhatLivesLongIsToldAsSuch) {
+  const BlockId workspace = engine_.allocate_memory(100, 0, /*lives_long=*/true).block;
+  EXPECT_EQ(told_.take(), Texts{"allocate 100 for long"});
+  engine_.observe(nullptr, nullptr);
+  engine_.observe(nullptr, &told_);
+  EXPECT_EQ(told_.take(), Texts{"allocate 100 for long"}) << "to whoever comes later";
+  engine_.free(workspace);
 }
 
 TEST_F(EngineRequests, ThatFailAreToldAsSuch) {

@@ -32,7 +32,7 @@ constexpr const char* kExample =
     "finish 0 4 0 0 once\n"
     "evicted 2\n"
     "fails\n"
-    "block 1 1073741824 0\n"
+    "block 1 1073741824 0 stays\n"
     "free 1\n"
     "begin 1 reads 3\n"
     "room 2 1024 1\n"
@@ -127,6 +127,7 @@ TEST(RecordedTrace, BrokenLinesAreNamed) {
   const std::vector<Broken> cases{
       {"block 1 5 0\n", "new block 1 where the next one is 0"},
       {"block 0 5\n", "the line has no cost"},
+      {"block 0 5 1 goes\n", "unknown word about a block: 'goes'"},
       {"block 0 5 -1\n", "the cost '-1' is negative"},
       {"block 0 9999999999999999 0\n", "larger than any memory"},
       {"free 0\n", "frees block 0, which does not exist"},
