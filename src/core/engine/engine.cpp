@@ -142,7 +142,8 @@ std::vector<StorageId> Engine::end_call(RunningCall& call, const CallResult& res
     const bool is_lost = value.is_source() && (input.is_mutated || !value.is_resident());
     if (is_lost || value.depth >= options_.most_depth) is_recorded = false;
   }
-  if (changes_state(call)) is_recorded = false;
+  const bool changes_what_lasts = changes_state(call);
+  if (changes_what_lasts) is_recorded = false;
   // Sums of costs stay finite, whatever the world claims.
   const double cost = std::min(result.cost, kMostCost);
   now_ += cost;
@@ -176,7 +177,7 @@ std::vector<StorageId> Engine::end_call(RunningCall& call, const CallResult& res
     }
     density_.observe(cost, output.bytes);
     if (is_recorded) recorded_density_.add(cost, output.bytes);
-    note_written(storage);
+    note_written(storage, result.is_replayable && !output.is_source);
     place(id, output.block);
     world_.attach(output.storage, output.block);
     pool_.unpin(output.block);
@@ -189,7 +190,12 @@ std::vector<StorageId> Engine::end_call(RunningCall& call, const CallResult& res
     forgotten_.push_back(result.token);
   }
   if (forecast_) tell_forecast_of_end(call, result, recorded, storages);
-  for (const RunningCall::Written& write : call.writes) note_written(write.storage);
+  for (const RunningCall::Written& write : call.writes) {
+    const Storage& storage = graph_.storages()[write.storage];
+    const bool was_of_a_step = storage.written_at > 0 && !changes_what_lasts;
+    const bool is_source = graph_.values()[storage.current].is_source();
+    note_written(write.storage, was_of_a_step || !is_source);
+  }
   if (requests_ != nullptr) requests_->on_end(call.number, result, storages);
   finish(call);
   call.was_recorded = is_recorded;
@@ -240,13 +246,13 @@ void Engine::tell_of_written(const RunningCall& call) noexcept {
   }
 }
 
-// What is small is a Source or not, as there was room for it among the small ones: that says nothing about the program,
-// whose steps are to be alike.
-void Engine::note_written(StorageId id) noexcept {
+// By this steps are found to be alike, so it must be the program's doing and not memory's: whether a small one is a Source
+// depends on whether there was room among the small ones, and a lineage may have ended for want of memory.
+void Engine::note_written(StorageId id, bool is_of_a_step) noexcept {
   Storage& storage = graph_.storages()[id];
-  const Value& value = graph_.values()[storage.current];
-  const bool is_of_a_step = !value.is_source() && value.bytes > pool_.small_limit();
-  storage.written_at = is_of_a_step ? stats_.calls : 0;
+  const bool is_small = graph_.values()[storage.current].bytes <= pool_.small_limit();
+  const bool counts = is_of_a_step && !is_small && !storage.is_source_forever;
+  storage.written_at = counts ? stats_.calls : 0;
 }
 
 // Room for every Call to go, so that none needs memory for it.

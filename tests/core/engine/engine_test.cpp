@@ -89,6 +89,24 @@ TEST(Engine, WhenASmallBlockWasWrittenDoesNotDependOnWhereItLies) {
   EXPECT_GT(written_at(program.make(3, {in_slab}, to_bytes(2))), 0U);
 }
 
+// A lineage ends where memory is short, in one step and not in the next. BERT-Large's plan was left once in every step for
+// that, where autograd adds up in place, and a fifth of its blocks did not get the places that were planned for them.
+TEST(Engine, WhenAStorageWasWrittenDoesNotDependOnWhetherItsLineageHasEnded) {
+  Program program(16);
+  const auto source = program.source(1);
+  const auto written_at = [&](const Program::Tensor& tensor) {
+    return program.engine().graph().storages()[tensor.storage].written_at;
+  };
+  const auto remembered = program.make(2, {source});
+  const auto forgotten = program.make(2, {source});
+  program.engine().end_lineage(forgotten.storage);
+  for (const auto& sum : {remembered, forgotten}) program.change(3, sum, {source});
+  EXPECT_EQ(written_at(remembered), 3U);
+  EXPECT_EQ(written_at(forgotten), 4U);
+  program.change(3, source);
+  EXPECT_EQ(written_at(source), 0U) << "which is there from step to step";
+}
+
 TEST(Engine, AThousandChangesInALoop) {
   Program program(16);
   const auto source = program.source(1);
