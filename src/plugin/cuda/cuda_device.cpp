@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <new>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,14 +24,20 @@ namespace {
 
 using c10::cuda::CUDAGuard;
 
-// at::cuda::getCurrentCUDABlasHandle(), which takes cuBLAS's workspace for a thread and a stream. Looked up: a newer
-// PyTorch has it with an argument, and leaves the workspace to cuBLAS itself. Null there.
-using BlasHandle = void* (*)();
-BlasHandle blas_handle() {
-  static const auto found = []() -> BlasHandle {
+// What takes a workspace for a thread and a stream when it is called first: at::cuda::getCurrentCUDABlasHandle() for cuBLAS,
+// at::cuda::getCUDABlasLtWorkspace() for cuBLASLt. Looked up: a newer PyTorch has the first with an argument, and leaves the
+// workspace to cuBLAS itself; an older one does not have the second.
+using TakeWorkspace = void* (*)();
+std::span<const TakeWorkspace> workspaces() {
+  static const auto found = [] {
+    std::vector<TakeWorkspace> all;
     void* torch = dlopen("libtorch_cuda.so", RTLD_LAZY | RTLD_NOLOAD);
-    if (torch == nullptr) return nullptr;
-    return reinterpret_cast<BlasHandle>(dlsym(torch, "_ZN2at4cuda24getCurrentCUDABlasHandleEv"));
+    if (torch == nullptr) return all;
+    for (const char* name :
+         {"_ZN2at4cuda24getCurrentCUDABlasHandleEv", "_ZN2at4cuda22getCUDABlasLtWorkspaceEv"}) {
+      if (void* take = dlsym(torch, name)) all.push_back(reinterpret_cast<TakeWorkspace>(take));
+    }
+    return all;
   }();
   return found;
 }
@@ -126,12 +133,12 @@ class CudaDevice final : public Device {
     };
     constinit thread_local Settled settled;
     const Settled now{this, stream(), budgets_.load()};
-    if (settled == now || blas_handle() == nullptr) return;
+    if (settled == now) return;
     settled = now;
     const CUDAGuard guard(which().index());
     const Settling settling;
     try {
-      static_cast<void>(blas_handle()());
+      for (const TakeWorkspace take : workspaces()) static_cast<void>(take());
     } catch (const c10::OutOfMemoryError&) {
       // There is no room for it. The operator will ask once more, and there may be room then.
     }
