@@ -325,6 +325,7 @@ class Engine final : private BlockOwner, private GraphListener {
   enum class Evicted : std::uint8_t { kStay, kComeBack };
   bool end_orphans(std::span<const ValueId> orphans, std::size_t most_walked, Evicted evicted);
   bool end_all_orphans();
+  bool end_orphans_between(Bytes begin, Bytes end);
   void end_some_orphans();
   [[nodiscard]] Bytes orphaned_bytes_behind(ValueId value);
   void bound_lineage();

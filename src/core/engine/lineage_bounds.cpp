@@ -1,6 +1,8 @@
 // Lineage that costs more than it saves is ended.
 #include <algorithm>
+#include <iterator>
 #include <limits>
+#include <vector>
 
 #include "core/engine/engine.hpp"
 
@@ -65,6 +67,29 @@ bool Engine::end_orphans(std::span<const ValueId> orphans, std::size_t most_walk
 bool Engine::end_all_orphans() {
   std::erase_if(orphans_, [&](ValueId id) { return !graph_.values().contains(id); });
   return end_orphans(orphans_, kNoLimit, Evicted::kStay);
+}
+
+// Those that lie there go, if all that they are kept for is there. True if one has.
+bool Engine::end_orphans_between(Bytes begin, Bytes end) {
+  std::vector<ValueId> in_the_way;
+  std::copy_if(orphans_.begin(), orphans_.end(), std::back_inserter(in_the_way), [&](ValueId id) {
+    if (!graph_.values().contains(id) || !graph_.values()[id].is_resident()) return false;
+    const BlockInfo block = pool_.info(graph_.values()[id].block);
+    return block.offset < end && begin < block.offset + block.bytes;
+  });
+  bool has_gone = false;
+  for (const ValueId id : in_the_way) {
+    if (!graph_.values().contains(id)) continue;
+    const Descendants descendants = find_descendants({&id, 1}, kNoLimit);
+    if (descendants.are_in_use) continue;
+    const bool are_there =
+        std::all_of(descendants.current.begin(), descendants.current.end(),
+                    [&](ValueId current) { return graph_.values()[current].is_resident(); });
+    if (!are_there) continue;
+    make_sources(descendants.current);
+    has_gone = has_gone || !graph_.values().contains(id);
+  }
+  return has_gone;
 }
 
 // Some at a time, and what they are kept for is brought back for it, while there is memory.

@@ -217,7 +217,11 @@ std::optional<BlockId> Engine::take_planned(const Request& request) {
   if (!forecast_ || request.bytes <= pool_.small_limit()) return std::nullopt;
   const auto offset = forecast_->place_for(to_bytes(to_grains(request.bytes)));
   if (!offset) return std::nullopt;
-  const auto block = evicting_.allocate_at(request, *offset);
+  auto block = evicting_.allocate_at(request, *offset);
+  // To the plan they are gone: in the step from which it was made the lineage had ended by then that they are kept for.
+  if (!block && end_orphans_between(*offset, *offset + request.bytes)) {
+    block = evicting_.allocate_at(request, *offset);
+  }
   forecast_->note_placed(block.has_value());
   return block;
 }
