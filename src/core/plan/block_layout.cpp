@@ -41,14 +41,26 @@ BlockLayout::BlockLayout(std::span<const ByteRange> held, Bytes budget) : budget
     if (!held_.empty() && begin <= held_.back().end) {
       held_.back().end = std::max(held_.back().end, end);
     } else {
-      held_.push_back({begin, end, 0, std::numeric_limits<Moment>::max()});
+      held_.push_back({begin, end});
     }
   }
+  for (const ByteRange& range : held_) {
+    held_blocks_.add({range.begin, range.end, 0, std::numeric_limits<Moment>::max()});
+  }
+}
+
+std::span<const Bytes> BlockLayout::least(std::span<const BlockLife> blocks, Bytes reserve) {
+  add_all_up(blocks);
+  Bytes always = reserve;
+  for (const ByteRange& held : held_) always += held.end - held.begin;
+  least_ = all_;
+  for (Bytes& bytes : least_) bytes += always;
+  return least_;
 }
 
 Bytes BlockLayout::end_of_reserve(Bytes reserve) const {
   Bytes end = 0;
-  for (const Placed& held : held_) {
+  for (const ByteRange& held : held_) {
     const Bytes hole = held.begin - end;
     if (hole >= reserve) break;
     reserve -= hole;
@@ -186,34 +198,18 @@ bool BlockLayout::sticks_out(const BlockLife& block, Bytes offset) const {
 }
 
 void BlockLayout::place_all(std::span<const BlockLife> blocks, Bytes lowest, Layout& layout) {
-  placed_ = held_;
+  placed_ = held_blocks_;
   layout.offsets.resize(blocks.size());
   layout.height = lowest;
   for (const std::uint32_t i : order_) {
     const BlockLife& block = blocks[i];
-    const Bytes begin = find_place(block, lowest);
+    const Bytes begin = placed_.lowest_place(block, lowest);
     const Bytes end = begin + block.bytes;
     layout.offsets[i] = begin;
     layout.height = std::max(layout.height, end);
-    add({begin, end, block.from, block.until});
-    if (block.early_end > 0) add({begin, end, 0, block.early_end - 1});
+    placed_.add({begin, end, block.from, block.until});
+    if (block.early_end > 0) placed_.add({begin, end, 0, block.early_end - 1});
   }
-}
-
-Bytes BlockLayout::find_place(const BlockLife& block, Bytes lowest) const {
-  Bytes begin = lowest;
-  for (const Placed& other : placed_) {
-    if (other.begin >= begin + block.bytes) break;
-    begin = std::max(begin, meet(block, other.from, other.until) ? other.end : begin);
-  }
-  return begin;
-}
-
-void BlockLayout::add(const Placed& placed) {
-  const auto at =
-      std::upper_bound(placed_.begin(), placed_.end(), placed,
-                       [](const Placed& a, const Placed& b) { return a.begin < b.begin; });
-  placed_.insert(at, placed);
 }
 
 }  // namespace coop

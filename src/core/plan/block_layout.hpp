@@ -37,7 +37,7 @@
 // most stuck out, goes next, and must fit beneath the stairs: what is gone before the steps begin lies lowest. It is tried with
 // the first of those moments and with the last; and with one moment, another one each time.
 //
-// Placing a block looks at those that have a place: quadratic in their number, 50 ms for 10,000 of them. So the
+// Placing a block looks at those that have a place: quadratic in their number, 10 ms for 10,000 of them. So the
 // more there are, the fewer layouts are tried, and beyond kMostBlocks none is.
 //
 // Note [From step to step]
@@ -54,16 +54,10 @@
 
 #include "core/base/bytes.hpp"
 #include "core/plan/byte_range.hpp"
+#include "core/plan/placed_blocks.hpp"
 #include "core/plan/step_evaluation.hpp"
 
 namespace coop {
-
-struct BlockLife {
-  Bytes bytes = 0;       // in whole grains
-  Moment from = 0;       // the first moment in which it is there
-  Moment until = 0;      // the last
-  Moment early_end = 0;  // it is there before this moment as well
-};
 
 struct Layout {
   std::vector<Bytes> offsets;  // by block
@@ -80,6 +74,8 @@ class BlockLayout {
   // Below the budget, or as low as was found. The lowest `reserve` bytes beside what is held stay free. There are at
   // most kMostBlocks.
   [[nodiscard]] Layout lay_out(std::span<const BlockLife> blocks, Bytes reserve);
+  // What is there at each moment, with what is held and the reserve: no layout is lower than the most of it.
+  [[nodiscard]] std::span<const Bytes> least(std::span<const BlockLife> blocks, Bytes reserve);
 
  private:
   enum class Order : std::uint8_t { kSize, kSizeTimesLife, kSizeMoreEachTime };
@@ -99,13 +95,6 @@ class BlockLayout {
                                          Orders{Full::kFirst, 50, Order::kSizeTimesLife},
                                          Orders{Full::kNone, 1, Order::kSizeTimesLife},
                                          Orders{Full::kNone, 1, Order::kSizeMoreEachTime}};
-  struct Placed {
-    Bytes begin = 0;
-    Bytes end = 0;
-    Moment from = 0;
-    Moment until = 0;
-  };
-
   struct FullMoments {
     std::optional<Moment> first;
     std::optional<Moment> second;
@@ -128,19 +117,19 @@ class BlockLayout {
   void add_up(std::span<const BlockLife> blocks, const Counts& counts);
   [[nodiscard]] bool sticks_out(const BlockLife& block, Bytes offset) const;
   void place_all(std::span<const BlockLife> blocks, Bytes lowest, Layout& layout);
-  [[nodiscard]] Bytes find_place(const BlockLife& block, Bytes lowest) const;
-  void add(const Placed& placed);
 
-  std::vector<Placed> held_;  // by address, apart from each other
+  std::vector<ByteRange> held_;  // by address, apart from each other
+  PlacedBlocks held_blocks_;
   Bytes budget_;
-  std::vector<Placed> placed_;  // by address
+  PlacedBlocks placed_;
   // By block.
   std::vector<Key> keys_;
   std::vector<std::uint32_t> stuck_out_;  // times
   std::vector<std::uint32_t> order_;
-  // By moment: all that is there, and some of it.
+  // By moment: all that is there, some of it, and all with what is held and the reserve.
   std::vector<Bytes> all_;
   std::vector<Bytes> there_;
+  std::vector<Bytes> least_;
 };
 
 }  // namespace coop

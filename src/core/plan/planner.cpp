@@ -18,7 +18,8 @@
 // Note [Drops and addresses]
 //
 // Drops are chosen without addresses, for a budget; then the blocks are laid out. If they do not fit, less
-// memory is left to the drops at the calls where blocks stuck out, drops are added, and all is laid out anew.
+// memory is left to the drops at the calls where blocks stuck out, drops are added, and all is laid out anew. Where there is
+// more at a moment than any layout has room for, none is tried: what is too much is known.
 //
 // Drops that have been improved leave nothing over, and then addresses may cost more than the improvement brought. Where
 // they cost much, the drops as they were found are laid out as well, and the cheaper plan is taken. So it is where
@@ -67,6 +68,7 @@ class Planner {
       if (round == 0) overhead_without_addresses_ = evaluation_.overhead();
       sort_blocks();
       if (placed_.size() > BlockLayout::kMostBlocks) break;
+      if (take_what_no_layout_has_room_for()) continue;
       const Layout layout = layout_.lay_out(placed_, room_for_small());
       if (layout.height <= budget_) return to_plan(layout);
       take_from_drops(layout, round < kPatientRounds ? 0 : part_of_budget(kLeastAtOnce));
@@ -143,6 +145,24 @@ class Planner {
       const Bytes wasted = room - std::min(room, small);
       evaluation_.besides[call] = part_of_budget(kMargin) + more_held + wasted;
     }
+  }
+
+  // Drops are chosen for each call alone. Between steps two blocks may have to have a place where only one is there at a
+  // time: a batch, and the next, which comes before it goes.
+  bool take_what_no_layout_has_room_for() {
+    std::vector<Bytes> beyond(evaluation_.besides.size());
+    const std::span<const Bytes> least = layout_.least(placed_, room_for_small());
+    for (Moment moment = 0; moment < least.size(); ++moment) {
+      Bytes& most = beyond[evaluation_.calls()[std::min(moment, last_moment())]];
+      most = std::max(most, least[moment] - std::min(least[moment], budget_));
+    }
+    bool is_any = false;
+    for (Call call = 0; call < beyond.size(); ++call) {
+      if (beyond[call] == 0) continue;
+      is_any = true;
+      evaluation_.besides[call] += beyond[call];
+    }
+    return is_any;
   }
 
   struct StickingOut {
