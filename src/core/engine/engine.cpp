@@ -190,12 +190,7 @@ std::vector<StorageId> Engine::end_call(RunningCall& call, const CallResult& res
     forgotten_.push_back(result.token);
   }
   if (forecast_) tell_forecast_of_end(call, result, recorded, storages);
-  for (const RunningCall::Written& write : call.writes) {
-    const Storage& storage = graph_.storages()[write.storage];
-    const bool was_of_a_step = storage.written_at > 0 && !changes_what_lasts;
-    const bool is_source = graph_.values()[storage.current].is_source();
-    note_written(write.storage, was_of_a_step || !is_source);
-  }
+  note_writes(call, changes_what_lasts);
   if (requests_ != nullptr) requests_->on_end(call.number, result, storages);
   finish(call);
   call.was_recorded = is_recorded;
@@ -243,6 +238,15 @@ void Engine::tell_of_written(const RunningCall& call) noexcept {
     if (!was_source && version.is_current && version.is_resident()) {
       tell(about(EngineEvent::Kind::kCut, version.block, write.version));
     }
+  }
+}
+
+void Engine::note_writes(const RunningCall& call, bool changes_what_lasts) noexcept {
+  for (const RunningCall::Written& write : call.writes) {
+    const Storage& storage = graph_.storages()[write.storage];
+    const bool was_of_a_step = storage.written_at > 0 && !changes_what_lasts;
+    const bool is_source = graph_.values()[storage.current].is_source();
+    note_written(write.storage, was_of_a_step || !is_source);
   }
 }
 

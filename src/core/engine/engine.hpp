@@ -245,6 +245,7 @@ class Engine final : private BlockOwner, private GraphListener {
   [[nodiscard]] bool changes_state(const RunningCall& call) const noexcept;
   void adopt_written(const RunningCall& call, CallId recorded) noexcept;
   void tell_of_written(const RunningCall& call) noexcept;
+  void note_writes(const RunningCall& call, bool changes_what_lasts) noexcept;
   void note_written(StorageId id, bool is_of_a_step) noexcept;
   void reserve_forgotten();
 

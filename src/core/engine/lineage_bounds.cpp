@@ -1,6 +1,5 @@
 // Lineage that costs more than it saves is ended.
 #include <algorithm>
-#include <iterator>
 #include <limits>
 #include <vector>
 
@@ -69,27 +68,34 @@ bool Engine::end_all_orphans() {
   return end_orphans(orphans_, kNoLimit, Evicted::kStay);
 }
 
-// Those that lie there go, if all that they are kept for is there. True if one has.
+// Where there is nothing but orphans, and they go: what they are kept for is there, and is kept instead. That cannot go any
+// more, so it must not be much more than what becomes free. True if all of it has become free.
 bool Engine::end_orphans_between(Bytes begin, Bytes end) {
-  std::vector<ValueId> in_the_way;
-  std::copy_if(orphans_.begin(), orphans_.end(), std::back_inserter(in_the_way), [&](ValueId id) {
-    if (!graph_.values().contains(id) || !graph_.values()[id].is_resident()) return false;
-    const BlockInfo block = pool_.info(graph_.values()[id].block);
-    return block.offset < end && begin < block.offset + block.bytes;
+  constexpr std::size_t kMostWalked = 1024;
+  std::vector<ValueId> orphans;
+  const AddressOrder& order = pool_.order();
+  bool can_go = true;
+  for_each_piece(order, {to_grains(begin), to_grains(end)}, [&](const Chunk& chunk, int slot) {
+    if (chunk.is_hole(slot)) return;
+    const std::uint32_t block = chunk.block_at(slot);
+    const ValueId id = block < value_of_.size() ? value_of_[block] : ValueId{};
+    can_go = can_go && id && graph_.values()[id].is_orphan && graph_.values()[id].holds == 0;
+    if (can_go) orphans.push_back(id);
   });
-  bool has_gone = false;
-  for (const ValueId id : in_the_way) {
-    if (!graph_.values().contains(id)) continue;
-    const Descendants descendants = find_descendants({&id, 1}, kNoLimit);
-    if (descendants.are_in_use) continue;
-    const bool are_there =
-        std::all_of(descendants.current.begin(), descendants.current.end(),
-                    [&](ValueId current) { return graph_.values()[current].is_resident(); });
-    if (!are_there) continue;
-    make_sources(descendants.current);
-    has_gone = has_gone || !graph_.values().contains(id);
+  if (!can_go) return false;
+  const Descendants descendants = find_descendants(orphans, kMostWalked);
+  if (!descendants.are_all || descendants.are_in_use) return false;
+  Bytes kept = 0;
+  for (const ValueId id : descendants.current) {
+    if (!graph_.values()[id].is_resident()) return false;
+    kept += graph_.values()[id].bytes;
   }
-  return has_gone;
+  Bytes freed = 0;
+  for (const ValueId id : orphans) freed += graph_.values()[id].bytes;
+  if (kept > freed + (end - begin)) return false;
+  make_sources(descendants.current);
+  return std::none_of(orphans.begin(), orphans.end(),
+                      [&](ValueId id) { return graph_.values().contains(id); });
 }
 
 // Some at a time, and what they are kept for is brought back for it, while there is memory.

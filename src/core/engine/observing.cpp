@@ -47,7 +47,7 @@ void Engine::tell_what_there_is() {
     tell({.kind = Kind::kAllocate,
           .block = block,
           .bytes = info.requested_bytes,
-          .lives_long = info.placement == Placement::kLongLived});
+          .lives_long = info.placement == Placement::kLongLived && !info.is_small});
   }
   std::map<std::uint64_t, StorageId> by_age;
   graph_.storages().for_each(
