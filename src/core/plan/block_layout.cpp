@@ -165,10 +165,17 @@ void BlockLayout::add_up(std::span<const BlockLife> blocks, const Counts& counts
   for (std::uint32_t i = 0; i < blocks.size(); ++i) {
     const BlockLife& block = blocks[i];
     if (!counts(i)) continue;
-    there_[block.from] += block.bytes;
-    there_[block.until + 1] -= block.bytes;
-    there_[0] += block.early_end > 0 ? block.bytes : 0;
-    there_[block.early_end] -= block.early_end > 0 ? block.bytes : 0;
+    const auto add = [&](Moment from, Moment end) {
+      there_[from] += block.bytes;
+      there_[end] -= block.bytes;
+    };
+    const Moment end = block.until + 1;
+    if (block.early_end >= block.from) {  // one life
+      add(0, std::max(end, block.early_end));
+    } else {
+      add(block.from, end);
+      add(0, block.early_end);
+    }
   }
   std::partial_sum(there_.begin(), there_.end(), there_.begin());
 }

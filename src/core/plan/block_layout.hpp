@@ -74,7 +74,7 @@ class BlockLayout {
   // Below the budget, or as low as was found. The lowest `reserve` bytes beside what is held stay free. There are at
   // most kMostBlocks.
   [[nodiscard]] Layout lay_out(std::span<const BlockLife> blocks, Bytes reserve);
-  // What is there at each moment, with what is held and the reserve: no layout is lower than the most of it.
+  // What is there at each moment, with what is held and the reserve. Where that is more than the budget, no layout fits.
   [[nodiscard]] std::span<const Bytes> least(std::span<const BlockLife> blocks, Bytes reserve);
 
  private:

@@ -31,8 +31,8 @@ namespace {
 using Call = StepFacts::Call;
 using Detail = StepEvaluation::Detail;
 
-constexpr int kMostPlans = 16;
-constexpr int kPatientRounds = 4;
+constexpr int kMostLayouts = 16;
+constexpr int kPatientLayouts = 4;
 // Parts of the budget: what nobody gets; what is taken from the drops in a round at the most, and, where little did
 // not help, at the least; and what is taken in addition.
 constexpr Bytes kMargin = 5000;
@@ -61,7 +61,8 @@ class Planner {
     if (!evaluation_.run(search_.drops(), Detail::kBlocks)) return std::nullopt;
     sort_blocks();
     count_what_is_not_planned();
-    for (int round = 0; round < kMostPlans; ++round) {
+    int layouts = 0;
+    for (int round = 0; round < 2 * kMostLayouts && layouts < kMostLayouts; ++round) {
       if (!search_.fit()) break;
       if (drops_ == Drops::kImproved) search_.improve();
       if (!evaluation_.run(search_.drops(), Detail::kBlocks)) break;
@@ -71,7 +72,8 @@ class Planner {
       if (take_what_no_layout_has_room_for()) continue;
       const Layout layout = layout_.lay_out(placed_, room_for_small());
       if (layout.height <= budget_) return to_plan(layout);
-      take_from_drops(layout, round < kPatientRounds ? 0 : part_of_budget(kLeastAtOnce));
+      take_from_drops(layout, layouts < kPatientLayouts ? 0 : part_of_budget(kLeastAtOnce));
+      ++layouts;
     }
     return std::nullopt;
   }

@@ -1,5 +1,7 @@
 #include "core/plan/block_layout.hpp"
 
+#include <algorithm>
+#include <span>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -49,6 +51,24 @@ TEST(BlockLayout, SaysHowHighItIsWhereItDoesNotFit) {
   EXPECT_EQ(BlockLayout({}, 3 * kGrain).lay_out({}, 5 * kGrain).height, 5 * kGrain);
 }
 
+TEST(BlockLayout, CountsWhatIsThereAtAMomentOnce) {
+  const auto most_of = [](const BlockLife& block) {
+    BlockLayout layout({}, kGrain);
+    const std::span<const Bytes> least = layout.least({&block, 1}, 0);
+    EXPECT_EQ(layout.lay_out({&block, 1}, 0).height, kGrain);
+    return *std::max_element(least.begin(), least.end());
+  };
+  EXPECT_EQ(most_of({kGrain, 1, 5, 3}), kGrain) << "early lives end in the other";
+  EXPECT_EQ(most_of({kGrain, 1, 5, 8}), kGrain) << "behind it";
+  EXPECT_EQ(most_of({kGrain, 3, 5, 2}), kGrain) << "before it";
+  const std::vector<ByteRange> held{{kGrain, 3 * kGrain}};
+  const BlockLife block{kGrain, 1, 1, 0};
+  BlockLayout layout(held, 10 * kGrain);
+  const std::span<const Bytes> least = layout.least({&block, 1}, 4 * kGrain);
+  EXPECT_EQ(std::vector<Bytes>(least.begin(), least.end()),
+            (std::vector<Bytes>{6 * kGrain, 7 * kGrain, 6 * kGrain}));
+}
+
 // A forward pass makes activations, the backward pass reads them, the last one first, and makes a gradient for each, which
 // stay. Where the one ends and where the other does the budget is full to the last grain. By size, what is about to go lies
 // beneath what stays, and leaves a hole: in a recorded GPT these were half a gigabyte, and there was no plan.
@@ -91,8 +111,11 @@ TEST(BlockLayout, BlocksThatAreThereTogetherLieApart) {
       const Bytes begin = kGrain * one.random.below(60);
       held.push_back({begin, begin + kGrain * one.random.below(4)});
     }
-    const Bytes budget = all / 2;
-    const Layout layout = BlockLayout(held, budget).lay_out(blocks, kGrain);
+    const Bytes budget = one.random.chance(0.5) ? all / 2 : std::max(all, 64 * kGrain);
+    BlockLayout layouts(held, budget);
+    const Layout layout = layouts.lay_out(blocks, kGrain);
+    const bool fits = layout.height <= budget && budget >= 64 * kGrain;  // what is held, too
+    for (const Bytes least : layouts.least(blocks, kGrain)) ASSERT_TRUE(!fits || least <= budget);
     for (std::size_t i = 0; i < blocks.size(); ++i) {
       const Bytes begin = layout.offsets[i];
       const Bytes end = begin + blocks[i].bytes;
