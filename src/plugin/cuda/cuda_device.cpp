@@ -25,8 +25,8 @@ namespace {
 using c10::cuda::CUDAGuard;
 
 // What takes a workspace for a thread and a stream when it is called first: at::cuda::getCurrentCUDABlasHandle() for cuBLAS,
-// at::cuda::getCUDABlasLtWorkspace() for cuBLASLt. Looked up: a newer PyTorch has the first with an argument, and leaves the
-// workspace to cuBLAS itself; an older one does not have the second.
+// at::cuda::getCUDABlasLtWorkspace() for cuBLASLt. Looked up: an older PyTorch does not have the second, and a newer one has
+// the first with an argument, and keeps no workspaces.
 using TakeWorkspace = void* (*)();
 std::span<const TakeWorkspace> workspaces() {
   static const auto found = [] {
@@ -35,7 +35,9 @@ std::span<const TakeWorkspace> workspaces() {
     if (torch == nullptr) return all;
     for (const char* name :
          {"_ZN2at4cuda24getCurrentCUDABlasHandleEv", "_ZN2at4cuda22getCUDABlasLtWorkspaceEv"}) {
-      if (void* take = dlsym(torch, name)) all.push_back(reinterpret_cast<TakeWorkspace>(take));
+      void* take = dlsym(torch, name);
+      if (take == nullptr) break;
+      all.push_back(reinterpret_cast<TakeWorkspace>(take));
     }
     return all;
   }();
