@@ -2,7 +2,7 @@
 # Every test that needs a GPU, in pieces of some minutes, and a report of them. A piece that has passed with this
 # commit is not run again, so it can be interrupted.
 #
-#   scripts/gpu_test.sh [piece...]     without names: all of them
+#   scripts/gpu_test.sh [piece...]     without names: all of them; several pieces may run at a time
 #
 # The plugin must be built (make build). PYTHON names another Python than .venv's; COMMIT what is tried, where
 # that cannot be asked of git.
@@ -18,7 +18,11 @@ export COOP_DEVICE=cuda PYTHONPATH=python${PYTHONPATH:+:$PYTHONPATH}
 pieces=(
   "budget:tests/python/gpu/test_gpu_budget.py"
   "endurance:tests/python/gpu/test_gpu_endurance.py"
-  "networks:tests/python/gpu/test_gpu_networks.py"
+  "bert-large:tests/python/gpu/test_gpu_networks.py -k bert-large"
+  "resnet50:tests/python/gpu/test_gpu_networks.py -k resnet50"
+  "swin-t:tests/python/gpu/test_gpu_networks.py -k swin-t"
+  "bilstm:tests/python/gpu/test_gpu_networks.py -k bilstm"
+  "spos:tests/python/gpu/test_gpu_networks.py -k spos"
   "graphs:tests/python/gpu/test_gpu_graphs.py"
   "snapshot:tests/python/gpu/test_gpu_snapshot.py"
   "several-devices:tests/python/gpu/test_gpu_several_devices.py"
