@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 from pathlib import Path
 
 import torch
@@ -33,29 +34,57 @@ def free_bytes(device: torch.device) -> int:
 
 
 def _free_on_host() -> int:
-    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGESIZE")
-    for line in _lines("/proc/meminfo"):
+    page = os.sysconf("SC_PAGESIZE")
+    free = [os.sysconf("SC_AVPHYS_PAGES") * page]
+    for line in _lines(Path("/proc/meminfo")):
         name, _, amount = line.partition(":")
         if name == "MemAvailable":
-            free = int(amount.split()[0]) << 10
-    limit = _number("/sys/fs/cgroup/memory.max")
-    if limit is not None:
-        # Of what the control group holds, files that were read can go.
-        statistics = dict(line.split() for line in _lines("/sys/fs/cgroup/memory.stat"))
-        files = int(statistics.get("inactive_file", 0))
-        used = (_number("/sys/fs/cgroup/memory.current") or 0) - files
-        free = min(free, limit - used)
-    return max(free, 0)
+            free = [int(amount.split()[0]) << 10]
+    free += _left_to_groups(Path("/proc/self/cgroup"), Path("/sys/fs/cgroup"))
+    addresses, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if addresses != resource.RLIM_INFINITY:
+        taken = "".join(_lines(Path("/proc/self/statm"))).split()
+        free.append(addresses - (int(taken[0]) * page if taken else 0))
+    return max(min(free), 0)
 
 
-def _lines(path: str) -> list[str]:
+def _left_to_groups(memberships: Path, mounted: Path) -> list[int]:
+    """To the control group of this process and to all above it, those that have a limit. In a
+    container the group's own path leads nowhere, and its limit is where the mount is."""
+    left = []
+    for line in _lines(memberships):
+        _, controllers, path = line.split(":", 2)
+        if controllers == "":
+            root, names = mounted, ("memory.max", "memory.current", "inactive_file")
+        elif "memory" in controllers.split(","):
+            root = mounted / "memory"
+            names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+        else:
+            continue
+        group = root / path.lstrip("/")
+        for each in [group, *group.parents]:
+            if each.is_relative_to(root):
+                left += _left_to_group(each, *names)
+    return left
+
+
+def _left_to_group(group: Path, limit: str, used: str, files: str) -> list[int]:
+    bytes_at_most = _number(group / limit)
+    if bytes_at_most is None:
+        return []
+    # Of what the group holds, files that were read can go.
+    statistics = dict(line.split() for line in _lines(group / "memory.stat"))
+    return [bytes_at_most - (_number(group / used) or 0) + int(statistics.get(files, 0))]
+
+
+def _lines(path: Path) -> list[str]:
     try:
-        return Path(path).read_text().splitlines()
+        return path.read_text().splitlines()
     except OSError:
         return []
 
 
-def _number(path: str) -> int | None:
+def _number(path: Path) -> int | None:
     """None where there is none: "max", or no such file."""
     text = "".join(_lines(path)).strip()
     return int(text) if text.isdigit() else None

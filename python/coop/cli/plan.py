@@ -163,7 +163,7 @@ def _say_that_it_is_too_little(code: int, has_begun: bool) -> int:
         return code  # and why was said: by us, or by the program
     how = f" {_how(code)}" if code != 0 else ""
     say(
-        f"coop plan: error: the program ended{how} before it had made {FEWEST_STEPS} steps, which "
-        "end with an optimizer's step()\n"
+        f"coop plan: error: the program ended{how} before {FEWEST_STEPS} steps of it were written "
+        "down: steps end with an optimizer's step(), and a program that is killed writes nothing\n"
     )
     return code or NOTHING_RECORDED

@@ -187,8 +187,8 @@ def test_a_program_that_ends_early(tmp_path, coop_sim):
 
 # Without PyTorch, because it is faster so: there is no step.
 TOO_EARLY = {
-    "print('done')": (1, "the program ended before it had made 2 steps"),
-    "raise SystemExit(7)": (7, "the program ended with exit code 7 before it had made 2 steps"),
+    "print('done')": (1, "the program ended before 2 steps of it were written down"),
+    "raise SystemExit(7)": (7, "the program ended with exit code 7 before 2 steps of it"),
     "import os; os.kill(os.getpid(), 9)": (137, "the program ended by signal 9 before"),
     "import argparse; argparse.ArgumentParser().parse_args(['x'])": (2, "unrecognized arguments"),
 }
@@ -208,7 +208,7 @@ def test_a_silent_exit_is_told(tmp_path, coop_sim):
     """Also with the code that is ours for a wrong call."""
     done = plan(tmp_path, "raise SystemExit(2)", coop_sim=coop_sim)
     assert (done.code, done.out) == (2, "")
-    assert "the program ended with exit code 2 before it had made 2 steps" in done.err
+    assert "the program ended with exit code 2 before 2 steps of it" in done.err
 
 
 def test_a_plan_is_not_lost_where_a_file_cannot_be_written(tmp_path, coop_sim):
