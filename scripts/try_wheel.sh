@@ -48,6 +48,7 @@ try_in() {
     "$venv/bin/coop" plan --steps 2 --ratios .9 with_config.py >plan.txt
     grep '^smallest ' plan.txt
     "$venv/bin/coop" sim --help >/dev/null
+    "$venv/bin/coop-sim" policies | grep -q '^coop-paper '
     "$venv/bin/python" -c '
 import coop, torch
 x = torch.ones(1 << 18)

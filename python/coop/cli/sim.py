@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
@@ -17,6 +18,11 @@ def main(arguments: Sequence[str]) -> NoReturn:
         os.execv(path, [path, *arguments])
     except OSError as error:
         fail("coop sim", f"{path} cannot be run: {error.strerror}")
+
+
+def command() -> NoReturn:
+    """`coop-sim`, where coop is installed: as documents have it."""
+    main(sys.argv[1:])
 
 
 def path_of_simulator(who: str) -> str:
