@@ -37,6 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """What the sub-command says is the exit code; 2 if it was called in a wrong way, or what it
     says could not be written."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    _open_what_is_closed()
     try:
         code = _run(words)
         sys.stdout.flush()
@@ -50,6 +51,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(error, BrokenPipeError):
             return 128 + signal.SIGPIPE  # `coop doctor | head -1` has seen enough
         fail("coop", error)
+
+
+def _open_what_is_closed() -> None:
+    """Python has None for it (`coop run train.py >&-`), and no file of ours is to get its number.
+    Programs that are run find it closed, as they would without us."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", errors="backslashreplace"))  # noqa: PTH123, SIM115
 
 
 def _run(words: list[str]) -> int:

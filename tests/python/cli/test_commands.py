@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -66,6 +67,16 @@ def test_what_cannot_be_written(tmp_path, words):
         done = subprocess.run(command, stdout=full, **options)
     assert done.returncode == 2
     assert re.fullmatch(r"coop: error: .*No space left on device\n", done.stderr)
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_what_is_closed(tmp_path, closed):
+    """Nobody is to hear of it. What is run finds it closed, and not open on something of ours."""
+    (tmp_path / "script.py").write_text("import sys\nsys.exit(3 + (sys.stdout is None))")
+    for words, code in {"--version": 0, "run script.py": 3 + (">&-" in closed.split())}.items():
+        command = ["bash", "-c", f"{shlex.join(COOP)} {words} {closed}"]
+        done = run(command, tmp_path)
+        assert (done.code, done.err) == (code, "")
 
 
 SUBCOMMANDS = ("run", "sweep", "explain", "report", "info", "check", "make", "policies")
