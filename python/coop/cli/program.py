@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from coop._text import as_bytes, as_time
-from coop.cli.parser import fail, say
+from coop.cli.last_words import LastWords
+from coop.cli.parser import say
 from coop.cli.settings import Settings
 
 if TYPE_CHECKING:
@@ -30,10 +31,11 @@ def prepare() -> None:
     if settings is None:
         return
     atexit.register(_complain_if_missed, settings, os.getpid())
+    last_words = LastWords()
     if "torch" in sys.modules:  # by a .pth file
-        _begin(settings)
+        _begin(settings, last_words)
     else:
-        _when_imported("torch", lambda: _begin(settings))
+        _when_imported("torch", lambda: _begin(settings, last_words))
 
 
 def _when_imported(name: str, then: Callable[[], None]) -> None:
@@ -79,17 +81,17 @@ def _complain_if_missed(settings: Settings, process: int) -> None:
 _has_begun = False
 
 
-def _begin(settings: Settings) -> None:
+def _begin(settings: Settings, last_words: LastWords) -> None:
     global _has_begun
     _has_begun = True
-    from coop._log import only_if_asked
-
-    only_if_asked()
-    from coop import _budget
-    from coop._stats import stats
-    from coop.cli import memory, reporting, tracing
-
     try:
+        from coop._log import only_if_asked
+
+        only_if_asked()
+        from coop import _budget
+        from coop._stats import stats
+        from coop.cli import memory, reporting, tracing
+
         device = memory.device_of_this_process(settings.device)
         size = settings.budget or memory.free_bytes(device)
         budget = _budget.budget(size, device=device, policy=settings.policy)
@@ -101,8 +103,9 @@ def _begin(settings: Settings) -> None:
         elif settings.trace is not None:
             path = _for_this_rank(Path(settings.trace))
             recording = tracing.Recording(path, settings, budget.bytes)
-    except (ValueError, RuntimeError, OSError) as error:
-        fail(settings.command, error)
+    except Exception as error:  # whatever it is, nothing may go on without a budget
+        last_words.say(settings.command, error)
+    last_words.are_not_needed()
     # Once now: an import at the end would run code by exec(), at which Python forgets that it was
     # Ctrl-C that ended the program.
     stats()

@@ -36,6 +36,35 @@ def test_the_same_end(tmp_path, name):
     assert (coop.code, coop.out, coop.err) == (plain.code, plain.out, plain.err)
 
 
+GOES_ON = {
+    "thread": (
+        "import threading\n"
+        "print('before')\n"
+        "thread = threading.Thread(target=__import__, args=['torch'])\n"
+        "thread.start()\nthread.join()\nprint('goes on')\n"
+    ),
+    "tries again": (
+        "print('before')\n"
+        "try:\n    import torch\nexcept BaseException:\n    pass\nimport torch\nprint('goes on')\n"
+    ),
+    "pytest": "import torch\ndef test_it(): pass\n",
+}
+
+
+@pytest.mark.parametrize("name", GOES_ON)
+def test_a_budget_that_cannot_begin_is_the_end(tmp_path, name):
+    """Of a program that goes on, or tells of it, when `import torch` raises SystemExit."""
+    torch_is_there()
+    (tmp_path / "script.py").write_text(GOES_ON[name])
+    start = ["-m", "pytest", "-p", "no:cacheprovider"] if name == "pytest" else []
+    done = run([*COOP, "run", "--budget", "100", *start, "script.py"], tmp_path)
+    assert done.code == 2, done.err
+    assert done.err.startswith("coop run: error: a pool of 100 bytes cannot be made")
+    assert done.err.count("\n") == 1
+    if name != "pytest":
+        assert done.out == "before\n"
+
+
 FAILS_INSIDE = """
 import atexit
 import torch

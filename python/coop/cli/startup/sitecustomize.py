@@ -13,8 +13,10 @@ def _prepare() -> None:
         program.prepare()
     except BaseException as error:
         # Python would print it and go on, without a budget.
-        print(f"coop run: error: {error}", file=sys.stderr, flush=True)
-        os._exit(2)
+        try:
+            os.write(2, f"coop run: error: {error}\n".encode(errors="backslashreplace"))
+        finally:
+            os._exit(2)
 
 
 def _hand_over() -> None:
