@@ -19,6 +19,7 @@ _LAUNCHERS = ("torch.distributed.run", "torch.distributed.launch", "accelerate.c
 _COMMANDS = {
     ("torchrun",): "torch.distributed.run",
     ("accelerate", "launch"): "accelerate.commands.launch",
+    ("accelerate-launch",): "accelerate.commands.launch",
 }
 
 _SIZE = re.compile(r"(\d+(?:\.\d{1,9})?)(?: ?(?:[KMGT]i?)?B|%)?")
@@ -35,7 +36,11 @@ class Program:
 
     @property
     def is_launcher(self) -> bool:
-        return self.is_module and self.words[0] in _LAUNCHERS
+        if self.is_module:
+            return self.words[0] in _LAUNCHERS
+        # By its path, `.venv/bin/torchrun`: that very file is run, whatever it does before.
+        path = Path(self.words[0])
+        return path.is_file() and _launcher_of([path.name, *self.words[1:]]) is not None
 
     @property
     def arguments(self) -> list[str]:
@@ -67,10 +72,18 @@ def program_of(parser: Parser, options: argparse.Namespace) -> Program:
         del words[0]
     if not words:
         parser.error("which module?" if is_module else "which program?")
-    for command, module in _COMMANDS.items():
-        if not is_module and tuple(words[: len(command)]) == command:
-            is_module, words = True, [module, *words[len(command) :]]
+    launcher = None if is_module else _launcher_of(words)
+    if launcher is not None:
+        is_module, words = True, launcher
     return Program(is_module, words)
+
+
+def _launcher_of(words: list[str]) -> list[str] | None:
+    """Its module and arguments, if that is what people call one by."""
+    for command, module in _COMMANDS.items():
+        if tuple(words[: len(command)]) == command:
+            return [module, *words[len(command) :]]
+    return None
 
 
 def check(parser: Parser, options: argparse.Namespace, program: Program) -> None:

@@ -12,7 +12,9 @@ from command_line import COOP, ROOT, run
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: make setup")
 
 from coop import _plugin  # noqa: E402
+from coop.cli import launch  # noqa: E402
 from coop.cli.launch import _interpreter_options  # noqa: E402
+from coop.cli.parser import Parser  # noqa: E402
 from coop.cli.run import EXPERIMENTS, POLICIES  # noqa: E402
 
 TRAINS = """
@@ -174,6 +176,33 @@ def test_another_sitecustomize_is_not_lost(tmp_path):
     path = os.pathsep.join([str(ROOT / "python"), str(tmp_path)])
     done = run([*COOP, "run", "script.py"], tmp_path, PYTHONPATH=path)
     assert json.loads(done.out) == [True, str(tmp_path / "sitecustomize.py")]
+
+
+@pytest.mark.parametrize(
+    ("words", "is_launcher"),
+    [
+        ("torchrun script.py", True),
+        ("bin/torchrun script.py", True),
+        ("bin/accelerate launch script.py", True),
+        ("bin/accelerate env", False),
+        ("no/torchrun script.py", False),
+        ("script.py torchrun", False),
+        ("-m torch.distributed.run script.py", True),
+        ("-m torchrun script.py", False),
+    ],
+)
+def test_launchers_are_known_by_name_and_by_path(tmp_path, monkeypatch, words, is_launcher):
+    """The budget is for what they start; by their path they had it themselves."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bin").mkdir()
+    for name in ("torchrun", "accelerate"):
+        (tmp_path / "bin" / name).touch()
+    parser = Parser("run")
+    launch.add_program(parser)
+    program = launch.program_of(parser, parser.parse_args(words.split()))
+    assert program.is_launcher == is_launcher
+    if words.startswith("bin/"):
+        assert program.arguments == words.split()  # that file, and no other of its name
 
 
 TOGETHER = """
