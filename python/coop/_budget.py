@@ -6,7 +6,6 @@ import inspect
 import math
 import operator
 import os
-import warnings
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import wraps
@@ -28,7 +27,7 @@ from coop._shared import Shared
 from coop._stats import log_stats
 from coop._text import as_bytes
 from coop._threads import threads_inherit
-from coop._warnings import IgnoredBudgetWarning
+from coop._warnings import warn_of_ignored
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
@@ -107,7 +106,7 @@ class budget:  # noqa: N801
             for device, nbytes in self._sizes.items():
                 around = _around_the_program
                 if around is not None and device in around._sizes:
-                    _warn_of_ignored(nbytes, around._sizes[device])
+                    warn_of_ignored(nbytes, around._sizes[device])
                 else:
                     self._begin_on(device, nbytes, stack)
             return stack.pop_all()
@@ -199,22 +198,6 @@ def put_around_the_program(outer: budget) -> None:
     global _around_the_program
     outer.__enter__()
     _around_the_program = outer
-
-
-_has_warned = False
-
-
-def _warn_of_ignored(nbytes: int, outer: int) -> None:
-    global _has_warned
-    if _has_warned:
-        return
-    _has_warned = True
-    warnings.warn(
-        f"coop: the program's own budget of {as_bytes(nbytes)} is ignored: `coop run` has put one "
-        f"of {as_bytes(outer)} around all of it",
-        IgnoredBudgetWarning,
-        stacklevel=4,
-    )
 
 
 def _runs_later(function: Callable) -> bool:

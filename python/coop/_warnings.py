@@ -1,9 +1,11 @@
-"""What the native library has to say now and then, as Python's warnings."""
+"""What there is to say now and then, most of it by the native library, as Python's warnings."""
 
 from __future__ import annotations
 
+import sys
 import warnings
 from functools import cache
+from pathlib import Path
 
 import torch
 
@@ -63,3 +65,28 @@ def warn_of_slowdown(slowdown: float, nbytes: int, better_nbytes: int) -> None:
         SlowdownWarning,
         stacklevel=2,
     )
+
+
+_has_warned_of_ignored = False
+
+
+def warn_of_ignored(nbytes: int, outer: int) -> None:
+    global _has_warned_of_ignored
+    if _has_warned_of_ignored:
+        return
+    _has_warned_of_ignored = True
+    warnings.warn(
+        f"coop: the program's own budget of {as_bytes(nbytes)} is ignored: `coop run` has put one "
+        f"of {as_bytes(outer)} around all of it",
+        IgnoredBudgetWarning,
+        stacklevel=_level_of_the_program(),
+    )
+
+
+def _level_of_the_program() -> int:
+    """For who calls this: where ours was called, as context manager or decorator."""
+    ours = str(Path(__file__).parent)
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and Path(frame.f_code.co_filename).is_relative_to(ours):
+        frame, level = frame.f_back, level + 1
+    return level

@@ -60,3 +60,11 @@ def test_warnings_are_silenced(tmp_path, silence, variable, is_heard):
     assert done.code == 0, done.err
     assert ("IgnoredBudgetWarning" in done.err) == is_heard
     assert bool(done.err) == is_heard
+
+
+def test_a_budget_that_is_ignored_is_told_where_it_is_the_programs(tmp_path):
+    """Where the function is called; it was a line of ours."""
+    decorated = "import coop\n@coop.budget('1GiB')\ndef train(): pass\ntrain()\n"
+    (tmp_path / "script.py").write_text(decorated)
+    done = run([*COOP, "run", "-q", "--budget", "1GiB", "script.py"], tmp_path)
+    assert "script.py:4: IgnoredBudgetWarning" in done.err
