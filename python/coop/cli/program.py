@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from coop._text import as_bytes, as_time
 from coop.cli.last_words import LastWords
 from coop.cli.parser import say
+from coop.cli.rank import rank, who
 from coop.cli.settings import Settings
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def _begin(settings: Settings, last_words: LastWords) -> None:
     atexit.register(_report, *report)
     if recording is not None:
         atexit.register(recording.end)
-    if settings.is_live and _rank() in ("", "0"):
+    if settings.is_live and rank() in ("", "0"):
         _show_live(budget.device)
 
 
@@ -125,13 +126,8 @@ def _show_live(device: torch.device) -> None:
         atexit.register(live.Live(STDERR, device).stop)
 
 
-def _rank() -> str:
-    """Empty where there is but one process."""
-    return os.environ.get("RANK", "") if os.environ.get("WORLD_SIZE", "1") != "1" else ""
-
-
 def _for_this_rank(path: Path) -> Path:
-    return path.with_name(f"rank{_rank()}-{path.name}") if _rank() else path
+    return path.with_name(f"rank{rank()}-{path.name}") if rank() else path
 
 
 def _report(device: torch.device, is_quiet: bool, started: int, process: int) -> None:
@@ -154,5 +150,4 @@ def _report(device: torch.device, is_quiet: bool, started: int, process: int) ->
         "cost": f"{as_time(counted.recomputing_ns)} of recomputing in {as_time(took)}, "
         f"{counted.recomputing_ns / took:.1%}",
     }
-    who = f"coop[{_rank()}]" if _rank() else "coop"
-    say("".join(f"{who}: {name:<11}{value}\n" for name, value in rows.items()))
+    say("".join(f"{who()}: {name:<11}{value}\n" for name, value in rows.items()))

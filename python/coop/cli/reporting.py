@@ -13,6 +13,7 @@ from coop._native import simulator_path
 from coop._out_of_memory import OutOfMemory
 from coop.cli import tracing
 from coop.cli.parser import say
+from coop.cli.rank import who
 from coop.cli.report import draw
 from coop.cli.settings import Settings
 
@@ -47,7 +48,7 @@ class Recording(tracing.Recording):
         try:
             draw(simulator_path(), [str(self._path)], words, self._page, out_of_memory)
             if not self._settings.is_quiet:
-                say(f"coop: report     {self._page}\n")
+                say(f"{who()}: report     {self._page}\n")
         except (OSError, RuntimeError, ValueError) as error:
             say(f"{self._settings.command}: {self._page} was not written: {why(error)}\n")
         self._folder.cleanup()

@@ -108,6 +108,15 @@ def test_the_first_steps_of_a_program_are_drawn_and_it_goes_on(tmp_path, coop_si
     assert {"0", "14"} <= {it["module"] for it in run_["places"]}
 
 
+def test_of_several_processes_the_line_names_the_rank(tmp_path, coop_sim):
+    (tmp_path / "script.py").write_text(PRINTS)
+    ranks = {"RANK": "1", "WORLD_SIZE": "2", "COOP_SIM": str(coop_sim.program)}
+    command = [*COOP, "run", "--budget", "13MiB", "--report", "mem.html", "script.py", "2"]
+    done = run(command, tmp_path, **ranks)
+    assert f"coop[1]: report     {tmp_path}/rank1-mem.html" in done.lines, done.err
+    assert all(line.startswith("coop[1]: ") for line in done.lines)
+
+
 def test_a_program_that_runs_out_of_memory_is_drawn_up_to_there(tmp_path, coop_sim):
     done = report_of(tmp_path, coop_sim, "3", budget="4MiB")
     assert done.code == 1
