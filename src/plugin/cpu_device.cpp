@@ -34,6 +34,7 @@ class CpuDevice final : public Device {
   explicit CpuDevice(c10::Device which) : Device(which) {}
 
   [[nodiscard]] Bytes whole_bytes() const override { return host_memory_bytes(); }
+  [[nodiscard]] Bytes free_bytes() const override { return free_host_memory_bytes(); }
   void install_allocator() override { install_cpu_allocator(); }
   [[nodiscard]] c10::Allocator& plain_allocator() const override {
     return plugin::plain_allocator();

@@ -33,6 +33,8 @@ class Device {
 
   // All that there is, for budgets like "50%".
   [[nodiscard]] virtual Bytes whole_bytes() const = 0;
+  // What of that nobody has now.
+  [[nodiscard]] virtual Bytes free_bytes() const = 0;
   // Puts our allocator in front of PyTorch's.
   virtual void install_allocator() = 0;
   // There is no pool left: PyTorch may have its own back.

@@ -41,8 +41,10 @@ std::int64_t size_of_budget(const std::string& text, c10::Device device) {
   return as_value_error([&] {
     const Bytes bytes = budget_bytes(text, device_at(device).whole_bytes());
     if (bytes > kMaxPoolBytes) {
+      // Rounded, the most there can be would read "1.0 TiB", and that is too much already.
       throw InvalidArgument("a budget of " + format_bytes(bytes) +
-                            " is more than there can be: " + format_bytes(kMaxPoolBytes));
+                            " is more than there can be: it must be less than 1 TiB, at most " +
+                            std::to_string(kMaxPoolBytes) + " bytes");
     }
     return static_cast<std::int64_t>(bytes);
   });

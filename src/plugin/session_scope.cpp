@@ -96,10 +96,15 @@ std::shared_ptr<Session> take_pool(const SessionOptions& options) {
                                 format_bytes(options.budget)));
     return std::make_shared<Session>(options, options.budget - before);
   } catch (const std::bad_alloc&) {
-    TORCH_CHECK_WITH(OutOfMemoryError, false,
-                     in_words_of_pytorch(options.device.type(), "coop: the system does not have " +
-                                                                    format_bytes(options.budget) +
-                                                                    " for a pool."));
+    const Bytes free = device_at(options.device).free_bytes();
+    TORCH_CHECK_WITH(
+        OutOfMemoryError, false,
+        in_words_of_pytorch(
+            options.device.type(),
+            "coop: there is no memory for a budget of " + format_bytes(options.budget) + ": " +
+                format_bytes(free) + " are free on " + options.device.str() +
+                " now. Give it less, with a smaller --budget (coop.budget); without "
+                "any, coop run takes what is free, less a margin."));
   } catch (const Error& error) {
     TORCH_CHECK_VALUE(false, "coop: ", error.what());
   }

@@ -102,6 +102,7 @@ class SecondDevice final : public Device {
  public:
   explicit SecondDevice(c10::Device which) : Device(which) {}
   [[nodiscard]] Bytes whole_bytes() const override { return Bytes{1} << 30U; }
+  [[nodiscard]] Bytes free_bytes() const override { return whole_bytes() - bytes_now(); }
   void install_allocator() override {}
   [[nodiscard]] c10::Allocator& plain_allocator() const override { return allocator().plain; }
   [[nodiscard]] Bytes bytes_before() override { return bytes_now(); }

@@ -49,6 +49,7 @@ class CudaDevice final : public Device {
   explicit CudaDevice(c10::Device which) : Device(which) {}
 
   [[nodiscard]] Bytes whole_bytes() const override { return memory().second; }
+  [[nodiscard]] Bytes free_bytes() const override { return memory().first; }
   void install_allocator() override {
     install_cuda_allocator();
     ++budgets_;

@@ -1,6 +1,7 @@
 """What is wrong with a budget is said before anything begins, with what is right."""
 
 import re
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -36,6 +37,7 @@ def test_a_share_of_the_memory_there_is():
     whole, half = coop.budget("100%").bytes, coop.budget("50%").bytes
     assert whole - 1 <= 2 * half <= whole
     assert whole > 100 * MIB
+    assert coop.budget("50 %").bytes == half
 
 
 @pytest.mark.parametrize(
@@ -50,7 +52,11 @@ def test_a_share_of_the_memory_there_is():
         ("101%", ValueError, "above 0 and up to 100"),
         ("nan%", ValueError, "above 0 and up to 100"),
         ("half%", ValueError, "above 0 and up to 100"),
-        ("2000TiB", ValueError, "more than there can be: 1.0 TiB"),
+        ("50  %", ValueError, "above 0 and up to 100"),
+        ("\u0661GiB", ValueError, "begin with a digit.* 8GiB, 512MB"),  # Arabic
+        ("\u0665\u0660%", ValueError, "above 0 and up to 100"),
+        ("2000TiB", ValueError, "must be less than 1 TiB"),
+        ("1TiB", ValueError, "must be less than 1 TiB, at most 1099511627264 bytes"),
         (-1, ValueError, "positive number of bytes, not -1"),
         (0, ValueError, "positive number of bytes, not 0"),
         (True, TypeError, "whole number of bytes or a text like '8GiB'"),
@@ -67,6 +73,21 @@ def test_sizes_that_are_none(size, error, says):
 def test_a_pool_has_a_least_size():
     with pytest.raises(ValueError, match="512 bytes"), coop.budget(100):
         pass
+
+
+def test_where_there_is_no_memory_it_is_said_how_much_there_is():
+    coop.budget("8MiB", device="cpu").__enter__().__exit__(None, None, None)
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    says = r"budget of 8 GiB: [\d.]+ .iB are free on cpu now.* smaller --budget .*"
+    try:
+        resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + GIB, before[1]))
+        with pytest.raises(coop.OutOfMemory, match=says) as caught:
+            coop.budget("8GiB", device="cpu").__enter__()
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+    assert str(caught.value).endswith("(DefaultCPUAllocator: can't allocate memory.)")
+    assert torch.ops.coop.pools() == 0
 
 
 def test_an_unknown_policy_lists_those_there_are():
