@@ -35,7 +35,8 @@ class OutOfMemoryFacts:
     largest_window_bytes: int
     """The most that could be made free in one piece."""
     smallest_budget_bytes: int
-    """That would have served this request, were all else the same; 0: not known."""
+    """That would have served this request, were all else the same; 0: not known, or more than the
+    device has."""
     lasting_bytes: int
     """In what cannot be recomputed and the program has: no eviction makes it less."""
     parameter_bytes: int

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "plugin/budget_size.hpp"
+#include "plugin/device.hpp"
 #include "plugin/pace.hpp"
 #include "plugin/session.hpp"
 
@@ -51,6 +53,7 @@ LastOutOfMemory facts_of(const MemoryReport& report) {
     facts.parameters = lasting.parameters;
     facts.gradients = lasting.gradients;
   }
+  facts.most_budget = std::min(device_at(facts.device).whole_bytes(), kMaxPoolBytes);
   if (report.smallest_budget != 0) {
     facts.enough_budget = facts.budget + (report.smallest_budget - report.pool);
   }
@@ -68,7 +71,8 @@ std::string held_text(const LastOutOfMemory& facts) {
                                        (held.blocks == 1 ? " block " : " blocks ") +
                                        std::string(describe(static_cast<Holder>(i))));
   }
-  if (facts.budget > report.pool) {
+  // Less than a grain is what was left over when the pool was cut into such.
+  if (facts.budget >= report.pool + kGrainBytes) {
     lines.emplace_back(facts.budget - report.pool, " in use before it began");
   }
   std::stable_sort(lines.begin(), lines.end(),
@@ -106,18 +110,26 @@ std::string lasting_text(const LastOutOfMemory& facts) {
          " alone, more than the budget.\n";
 }
 
+// Only of one that there can be.
+std::string larger_budget_text(const LastOutOfMemory& facts) {
+  if (facts.enough_budget <= facts.budget)
+    return "a larger budget; coop plan says what each would cost";
+  if (const auto enough = size_of_at_least(facts.enough_budget, facts.most_budget)) {
+    return "coop.budget(\"" + *enough + "\") or coop run --budget " + *enough +
+           ", which would serve this request; the next may need more";
+  }
+  const std::string who = facts.report.requested > facts.most_budget
+                              ? "this request alone is"
+                              : "with what is held, this request is";
+  const std::string most = facts.most_budget < kMaxPoolBytes
+                               ? "the " + format_bytes(facts.most_budget) + " that the device has"
+                               : "a budget can be, which is less than 1 TiB";
+  return "not a larger budget: " + who + " more than " + most;
+}
+
 std::string what_would_help(const LastOutOfMemory& facts) {
   const MemoryReport& report = facts.report;
-  std::string text = "What would help:\n";
-  if (facts.enough_budget > facts.budget) {
-    // Rounded up, so that what is advised is enough.
-    constexpr Bytes kMiB = Bytes{1} << 20U;
-    const std::string enough = std::to_string((facts.enough_budget + kMiB - 1) / kMiB) + "MiB";
-    text += "  - coop.budget(\"" + enough + "\") or coop run --budget " + enough +
-            ", which would serve this request; the next may need more\n";
-  } else {
-    text += "  - a larger budget; coop plan says what each would cost\n";
-  }
+  std::string text = "What would help:\n  - " + larger_budget_text(facts) + "\n";
   text += "  - a smaller batch\n";
   if (report.held_as(Holder::kExported).bytes > 0) {
     text +=
@@ -192,8 +204,12 @@ void raise_too_slow(const Loss& loss, double max_slowdown, const MemoryReport& r
       "coop: out of memory: with a budget of " + format_bytes(facts.budget) + which_budget(facts) +
       " the program is " + as_text(std::round(10 * loss.slowdown()) / 10) +
       " times slower than without, for what is recomputed; max_slowdown=" + as_text(max_slowdown) +
-      " was asked for. About " + format_bytes(facts.enough_budget) +
-      " would halve what is lost; so would a smaller batch.";
+      " was asked for. " +
+      (facts.enough_budget <= facts.most_budget
+           ? "About " + format_bytes(facts.enough_budget) +
+                 " would halve what is lost; so would a smaller batch."
+           : "A smaller batch would help; a budget that does is more than the device has, " +
+                 format_bytes(facts.most_budget) + ".");
   const c10::DeviceType device = facts.device.type();
   note(std::move(facts));
   TORCH_CHECK_WITH(OutOfMemoryError, false, in_words_of_pytorch(device, text));

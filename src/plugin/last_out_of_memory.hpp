@@ -19,6 +19,7 @@ struct LastOutOfMemory {
   Bytes parameters = 0;  // as far as gradients have been made for them
   Bytes gradients = 0;
   Bytes enough_budget = 0;  // would have served the request, were all else the same; 0: not known
+  Bytes most_budget = 0;    // that there can be on the device: it has no more
 };
 
 // Lightning and accelerate know PyTorch's out-of-memory errors by their words, for each device its own. Everyone

@@ -100,7 +100,8 @@ std::tuple<std::string, c10::Device, Numbers, Numbers, Numbers> last_oom(MaybeDe
   put(facts, "budget_bytes", last->budget);
   put(facts, "free_bytes", last->report.free);
   put(facts, "largest_window_bytes", last->report.largest_room);
-  put(facts, "smallest_budget_bytes", last->enough_budget);
+  const bool can_be = last->enough_budget <= last->most_budget;
+  put(facts, "smallest_budget_bytes", can_be ? last->enough_budget : 0);
   put(facts, "lasting_bytes", last->report.lasting);
   put(facts, "parameter_bytes", last->parameters);
   put(facts, "gradient_bytes", last->gradients);

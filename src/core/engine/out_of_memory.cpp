@@ -21,6 +21,7 @@ std::string describe(const MemoryReport& report) {
   }
   text += ".";
   if (report.smallest_budget == 0) return text;
+  if (report.smallest_budget > kMaxPoolBytes) return text + " No pool can be large enough for it.";
   return text + " It would be served with " + format_bytes(report.smallest_budget - report.pool) +
          " more, a budget of " + format_bytes(report.smallest_budget) + ".";
 }
@@ -102,11 +103,13 @@ MemoryReport report_memory(const Pool& pool, Bytes requested, const BlockWitness
   }
   report.lasting += small.bytes;
   // A longer pool has more room at its end, and what is free or evictable there already counts.
-  const Bytes asked = to_bytes(to_grains(std::min(requested, kMaxPoolBytes)));
+  // More than a pool can be is counted as well: nobody must be told that a smaller one would do.
+  constexpr Bytes kCounted = Bytes{1} << 62U;
+  const Bytes asked = (std::min(requested, kCounted) + kGrainBytes - 1) / kGrainBytes * kGrainBytes;
   report.smallest_budget = report.pool + asked - std::min(room, asked);
   // Slabs are larger in a larger pool.
-  const Bytes slab_growth =
-      Pool::slab_bytes(2 * report.smallest_budget - report.pool) - Pool::slab_bytes(report.pool);
+  const Bytes larger = std::min(2 * report.smallest_budget - report.pool, kMaxPoolBytes);
+  const Bytes slab_growth = Pool::slab_bytes(larger) - Pool::slab_bytes(report.pool);
   report.smallest_budget += small.blocks * slab_growth;
   const auto named = std::min(report.largest.size(), kLargestNamed);
   std::partial_sort(report.largest.begin(),

@@ -119,6 +119,22 @@ TEST(EngineOutOfMemory, TheSmallestBudgetThatItNamesIsEnoughAndNoGrainLessIs) {
   }
 }
 
+TEST(EngineOutOfMemory, OfMoreThanAPoolCanBeNoSmallerBudgetIsSaidToBeEnough) {
+  Scene scene(40);
+  scene.source(10);
+  for (const Bytes request : {kMaxPoolBytes, 4 * kMaxPoolBytes, Bytes{1} << 61U}) {
+    try {
+      scene.engine.allocate(request);
+      FAIL();
+    } catch (const OutOfMemory& error) {
+      EXPECT_GE(error.report().smallest_budget, request + to_bytes(10));
+      const std::string text = error.what();
+      EXPECT_NE(text.find("No pool can be large enough"), std::string::npos) << text;
+      EXPECT_EQ(text.find("It would be served"), std::string::npos) << text;
+    }
+  }
+}
+
 TEST(EngineOutOfMemory, WhatAnOperatorReadsIsMovedAsideForIt) {
   Scene scene(40);
   const StorageId first = scene.source(2);

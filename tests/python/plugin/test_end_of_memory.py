@@ -6,6 +6,7 @@ operator. One alone: pytest tests/python/plugin/test_end_of_memory.py -k "goes_o
 
 import gc
 import os
+import re
 from contextlib import suppress
 from functools import cache
 
@@ -175,6 +176,48 @@ def test_the_named_budget_serves_the_request():
         assert fill(facts.smallest_budget_bytes, count) == 0
         with pytest.raises(coop.OutOfMemory):
             fill(facts.smallest_budget_bytes - 64 * KIB, count)
+
+
+def refusal_of(nbytes):
+    """Of the host's memory, which nobody takes: it is refused."""
+    with coop.budget("64MiB", device="cpu"):
+        kept = torch.ones(MIB)
+        with pytest.raises(coop.OutOfMemory) as caught:
+            torch.empty(nbytes, dtype=torch.uint8)
+        del kept
+    return str(caught.value), coop.last_oom()
+
+
+def test_what_is_advised_in_short_is_enough_and_little_more():
+    whole = coop.budget("100%", device="cpu").bytes
+    for nbytes in (100 * MIB, 1020 * MIB, whole // 2, whole // 3):
+        text, facts = refusal_of(nbytes)
+        advised = re.search(r'budget\("(.*?)"\) or coop run --budget (\S+), which', text)
+        assert advised[1] == advised[2]
+        enough = facts.smallest_budget_bytes
+        most = max(enough + MIB, enough * 1.01)
+        assert enough <= coop.budget(advised[1], device="cpu").bytes <= most
+    assert refusal_of(1020 * MIB)[0].count('"1GiB"') == 1
+
+
+def test_no_budget_is_advised_that_there_cannot_be():
+    whole = min(coop.budget("100%", device="cpu").bytes, (1 << 40) - 512)
+    for nbytes, says in (
+        (4 << 40, "not a larger budget: this request alone is more than "),
+        (whole, "not a larger budget: with what is held, this request is more than "),
+    ):
+        text, facts = refusal_of(nbytes)
+        assert says in text
+        assert "coop run --budget" not in text
+        assert "a smaller batch" in text
+        assert facts.smallest_budget_bytes == 0
+
+
+def test_what_rounding_leaves_over_is_not_said_to_be_in_use():
+    with coop.budget(1000, device="cpu"), pytest.raises(coop.OutOfMemory) as caught:
+        torch.ones(1000)
+    assert "The budget of 1000 B has" in str(caught.value)
+    assert "in use before" not in str(caught.value)
 
 
 def first_failure(build, nbytes):
