@@ -87,7 +87,7 @@ std::optional<std::string> size_of_at_least(Bytes bytes, Bytes most) {
   if (mib % 1024 == 0) return std::to_string(mib / 1024) + "GiB";
   // A tenth of a GiB is at most a hundredth of these.
   const Bytes tenths = (bytes * kTenths + 1_GiB - 1) / 1_GiB;
-  if (mib < 10 * 1024 || tenths * 1_GiB / kTenths > most) return std::to_string(mib) + "MiB";
+  if (bytes < 10_GiB || tenths * 1_GiB / kTenths > most) return std::to_string(mib) + "MiB";
   std::string text = std::to_string(tenths / kTenths);
   if (tenths % kTenths != 0) text.append(".").append(std::to_string(tenths % kTenths));
   return text + "GiB";
