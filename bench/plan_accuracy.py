@@ -1,7 +1,7 @@
 """What `coop plan` says that budgets cost networks on the CPU, beside what they do cost.
 
-usage: plan_accuracy.py [--networks a,b] [--ratios .7,.6,.5] [--steps N] [--batches N] [--smoke]
-                        [--json FILE]
+usage: plan_accuracy.py [--networks a,b] [--ratios .7,.6,.5] [--steps N] [--batches N]
+                        [--sittings N] [--smoke] [--json FILE]
 
 "more time" is what a budget adds to later steps, predicted and measured. To measure it, plain
 PyTorch, coop in an ample budget and coop in every budget train at the same time, each in a process
@@ -16,7 +16,9 @@ slower counts as one that does not fit.
 """
 
 import argparse
+import itertools
 import json
+import statistics
 import subprocess
 import sys
 from contextlib import ExitStack
@@ -42,6 +44,7 @@ def parse():
     parser.add_argument("--networks", default="resnet50,bert-large")
     parser.add_argument("--ratios", default=".7,.6,.5")
     parser.add_argument("--steps", type=int, default=12, help="that are looked at")
+    parser.add_argument("--sittings", type=int, default=1, help="of which the middle is shown, too")
     parser.add_argument("--batches", type=int, default=1, help="of coop bench's in one")
     parser.add_argument("--smoke", action="store_true", help="shows that it runs, measures nothing")
     parser.add_argument("--json", metavar="FILE", help="also write the table there")
@@ -71,6 +74,28 @@ def predict(name, options):
     plan = json.loads(done.stdout)
     wanted = [float(ratio) for ratio in options.ratios.split(",")]
     return [row for row in plan["rows"] if row["ratio"] in wanted]
+
+
+def sit(name, options):
+    """A plan, and what becomes of it. Of two processes that do the same one may be some percent
+    slower all the time, for where its memory came to lie."""
+    table = []
+    rows = predict(name, options)
+    for row, measured in zip(rows, measure(name, rows, options), strict=True):
+        table.append({"network": name, **row, **measured})
+        show(table[-1])
+    return table
+
+
+def middle(rows):
+    """Each figure by itself; one that is missing in some is missing."""
+    numbers = {key for key, value in rows[0].items() if isinstance(value, (int, float))}
+    figures = {key: [row[key] for row in rows] for key in numbers}
+    middles = {
+        key: None if None in values else statistics.median(values)
+        for key, values in figures.items()
+    }
+    return {**rows[0], **middles}
 
 
 def batch_of(name, batches):
@@ -138,10 +163,12 @@ def main():
         return
     table = []
     for name in options.networks:
-        rows = predict(name, options)
-        for row, measured in zip(rows, measure(name, rows, options), strict=True):
-            table.append({"network": name, **row, **measured})
-            show(table[-1])
+        sittings = [sit(name, options) for _ in range(options.sittings)]
+        table += itertools.chain(*sittings)
+        if options.sittings > 1:
+            print(f"the middle of {options.sittings} sittings")
+            for rows in zip(*sittings, strict=True):
+                show(middle(rows))
     if options.json:
         Path(options.json).write_text(json.dumps({"plan": table}, indent=1) + "\n")
 

@@ -13,7 +13,7 @@ run_args=()
 report_args=()
 plugin_args=()
 networks_args=(--ratios .6 --steps 6 --cell-limit 300s)
-plan_args=()
+plan_args=(--sittings 3)
 while (($#)); do
   case $1 in
     --smoke)
@@ -21,7 +21,7 @@ while (($#)); do
       run_args+=(--benchmark_min_time=0.001)
       plugin_args+=(--smoke)
       networks_args+=(--smoke)
-      plan_args+=(--smoke)
+      plan_args=(--smoke)
       ;;
     --json)
       report_args+=(--json "${2:?--json needs a file}")

@@ -22,7 +22,7 @@ _COMMANDS = {
     ("accelerate-launch",): "accelerate.commands.launch",
 }
 
-_SIZE = re.compile(r"(\d+(?:\.\d{1,9})?)(?: ?(?:[KMGT]i?)?B|%)?")
+_SIZE = re.compile(r"([0-9]+(?:\.[0-9]{1,9})?)(?: ?(?:[KMGT]i?)?B| ?%)?")
 _RECORDING = b"coop-trace "  # how each begins
 _DEVICE = re.compile(r"cpu|cuda(:\d+)?")
 
