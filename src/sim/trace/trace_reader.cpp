@@ -234,7 +234,8 @@ class TraceReader {
 Trace parse_trace(std::string_view text, const std::string& file) {
   if (!text.empty() && !text.starts_with(kHeader)) {  // nor need it have lines
     throw TraceError(file + ":1: not a trace: the first line is " +
-                     shown(text.substr(0, text.find('\n'))) + ", not 'coop-trace 1' or 'coop-trace 2'");
+                     shown(text.substr(0, text.find('\n'))) +
+                     ", not 'coop-trace 1' or 'coop-trace 2'");
   }
   TraceReader reader;
   for_each_line(text, file, [&](std::string_view line) { reader.read(line); });

@@ -175,8 +175,9 @@ TEST(TraceFile, BrokenLinesAreNamed) {
 
 TEST(TraceFile, OtherFilesAreNotTraces) {
   EXPECT_EQ(complaint_about(""), "some.trace: the file is empty");
-  EXPECT_EQ(complaint_about("{}\n"),
-            "some.trace:1: not a trace: the first line is '{}', not 'coop-trace 1' or 'coop-trace 2'");
+  EXPECT_EQ(
+      complaint_about("{}\n"),
+      "some.trace:1: not a trace: the first line is '{}', not 'coop-trace 1' or 'coop-trace 2'");
   EXPECT_EQ(complaint_about("coop-trace 3\n"),
             "some.trace:1: version '3' of the format is not known; there are 1 and 2");
   EXPECT_NE(complaint_about(std::string(1000, '\0') + "\n").find("not a trace"), std::string::npos);
