@@ -90,7 +90,7 @@ TEST(Engine, WhenASmallBlockWasWrittenDoesNotDependOnWhereItLies) {
 }
 
 // A lineage ends where memory is short, in one step and not in the next. BERT-Large's plan was left once in every step for
-// that, where autograd adds up in place, and a fifth of its blocks did not get the places that were planned for them.
+// that, where autograd adds up in place, and blocks did not get the places that were planned for them.
 TEST(Engine, WhenAStorageWasWrittenDoesNotDependOnWhetherItsLineageHasEnded) {
   Program program(16);
   const auto source = program.source(1);
