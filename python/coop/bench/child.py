@@ -1,7 +1,8 @@
 """The process of one case: a network at one memory ratio, or beside its peers.
 
-It is told on stdin what to measure, as one line of JSON, and says on stdout what it has found, one
-line for each cell. When stdin ends so does it: whoever started it is gone.
+It is told on stdin what to measure, as one line of JSON, and begins at the next line. It says on
+stdout what it has found, one line for each cell. When stdin ends so does it: whoever started it is
+gone.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TextIO
 
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # before cuBLAS is there, or never
@@ -19,6 +21,7 @@ os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # before cuBLAS is 
 import torch
 
 from coop.bench import searching
+from coop.bench.catalog import NETWORKS
 from coop.bench.grid import BATCH, FREE, PEERS, SMALLEST
 from coop.bench.machine import Machine
 from coop.bench.measuring import Bench, BenchInTurns, Steps
@@ -44,6 +47,12 @@ class Case:
 
     def __post_init__(self) -> None:
         self._machine = Machine(self.device)
+
+    def load(self) -> None:
+        """What it needs beside PyTorch. The GPU is another's yet."""
+        package = NETWORKS[self.network].size(self.device).needs
+        if package is not None:
+            import_module(package)
 
     def begin(self) -> None:
         self._machine.prepare()
@@ -97,9 +106,12 @@ def main() -> None:
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever else is printed
     wanted = json.loads(sys.stdin.readline())
-    threading.Thread(target=_end_with_parent, daemon=True).start()
     variants = wanted.pop("variants")
     case = Case(**wanted, beat=lambda: tell(out, beat=True))
+    case.load()
+    if not sys.stdin.readline():
+        return
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     if case.device == "cuda" and not torch.cuda.is_available():
         return tell(out, refused="PyTorch sees no GPU here")
     tell(out, facts=case.facts())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
 from coop.bench.catalog import NETWORKS
@@ -32,35 +32,53 @@ class Runner:
     deadline: float | None = None
     """A moment of time.monotonic(), at which all is to be over."""
     start: Callable[[dict], Child] = Child
+    _waiting: dict[Case, Child] = field(default_factory=dict)
 
     def run(self, cases: Sequence[Case]) -> list[Case]:
         """What is left when the time is up."""
-        left = [case for case in cases if case.variants]
+        try:
+            return self._run([case for case in cases if case.variants])
+        finally:
+            for child in self._waiting.values():
+                child.kill()
+
+    def _run(self, left: list[Case]) -> list[Case]:
         while left:
             try:
-                self._measure(left[0])
+                self._measure(left[0], left[1:2])
             except _TimeIsUpError:
                 rest = self.results.missing(self.wanted, left[0])
                 return [rest, *left[1:]] if rest.variants else left[1:]
             left = left[1:]
         return []
 
-    def _measure(self, case: Case) -> None:
+    def _measure(self, case: Case, following: list[Case]) -> None:
         """In another process again, where one was lost with a part of it."""
         variants = list(case.variants)
         while variants:
             rest = case.only(variants)
             if self.deadline is not None and not self.progress.fits(rest, self._time_left()):
                 raise _TimeIsUpError
-            done = self._measure_in_one_process(rest)
+            done = self._measure_in_one_process(rest, following)
             variants = variants[done:]
 
-    def _measure_in_one_process(self, case: Case) -> int:
+    def _start(self, case: Case, following: list[Case]) -> Child:
+        """On a GPU the process of the next case starts with it, and waits: what it imports takes a
+        good part of a case. On a CPU that would cost the steps that are timed."""
+        child = self._waiting.pop(case, None) or self.start(self.wanted.told(case))
+        if self.wanted.device == "cuda":
+            for other in following:
+                if other not in self._waiting:
+                    self._waiting[other] = self.start(self.wanted.told(other))
+        child.tell("begin")
+        return child
+
+    def _measure_in_one_process(self, case: Case, following: list[Case]) -> int:
         """How many of its cells are done."""
         done = 0
         began = time.monotonic()
         facts: dict = {}
-        with self.start(self.wanted.told(case)) as child:
+        with self._start(case, following) as child:
             while done < len(case.variants):
                 ends = time.monotonic() + self.cell_limit
                 try:

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 from coop.bench.grid import RATIO, Case
@@ -140,3 +141,39 @@ def test_what_the_time_ends_is_left_and_not_held_against_it(run):
     left, cells, _ = run(("coop", "hangs"), ("dtr",), time_limit=2.0, cell_limit=60.0)
     assert left == [("hangs",), ("dtr",)]
     assert statuses(cells) == {"coop": "ok"}
+
+
+def run_on_a_gpu(wanted, tmp_path, cases, **limits):
+    """The processes of the cases, and how many of them there were whenever a cell was done."""
+    started, counts = [], []
+
+    def start(told):
+        started.append(Child(told, [sys.executable, "-S", "-c", CHILD]))
+        return started[-1]
+
+    wanted = replace(wanted, device="cuda")
+    results = Results.kept_in(tmp_path / "kept.jsonl", "abc")
+    progress = Progress(
+        Estimates(wanted, QUICK, {}), cases, lambda line: counts.append(len(started))
+    )
+    Runner(wanted, results, progress, 20.0, start=start, **limits).run(cases)
+    return [it._process for it in started], counts, results.cells
+
+
+def test_on_a_gpu_the_next_one_waits_already(wanted, tmp_path):
+    ratios = (("coop", "dtr"), ("dies", "coop"), ("coop",))
+    cases = [Case("bilstm", RATIO, 0.5 + i / 10, it) for i, it in enumerate(ratios)]
+    processes, counts, cells = run_on_a_gpu(wanted, tmp_path, cases)
+    # One is lost in the second case, and the rest of that goes to one that nobody has waited for.
+    assert counts == [2, 2, 3, 4, 4]
+    assert [it["status"] for it in cells] == ["ok", "ok", "crashed", "ok", "ok"]
+    assert len({it["process"] for it in cells if "process" in it}) == 4
+    assert not any(is_running(it.pid) for it in processes)
+
+
+def test_one_that_waits_for_nothing_is_ended(wanted, tmp_path):
+    cases = [Case("bilstm", RATIO, 0.5 + i / 10, ("hangs",)) for i in range(2)]
+    deadline = time.monotonic() + 2.0
+    processes, counts, cells = run_on_a_gpu(wanted, tmp_path, cases, deadline=deadline)
+    assert (len(processes), counts, cells) == (2, [], [])
+    assert not any(is_running(it.pid) for it in processes)
