@@ -41,13 +41,7 @@ class Plan:
 
     @property
     def advised(self) -> Row | None:
-        """The knee, if there is as much memory; else the most that there is."""
-        if self.costs is None:
-            return None
-        most = self.recorded.budget_bytes
-        there = [row for row in self.costs.possible if row.budget_bytes <= most]
-        best = self.costs.knee or self.costs.smallest
-        return best if best in there else next(iter(there), None)
+        return self.costs and self.costs.advised
 
     @property
     def command(self) -> list[str] | None:

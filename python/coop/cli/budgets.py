@@ -57,6 +57,8 @@ class Costs:
     """The last step, without a budget: all its operators."""
     rows: list[Row]
     """The largest budget first."""
+    there: int
+    """Bytes. Rows of more than that are for comparison: nobody can have them."""
     own: Own | None = None
     """None: it was not measured."""
 
@@ -70,18 +72,31 @@ class Costs:
         return self.possible[-1] if self.possible else None
 
     @property
-    def knee(self) -> Row | None:
-        """Where the overhead lies farthest below the straight line from the first to the last.
-        None: nowhere below."""
-        if len(self.possible) < 3:
+    def within_reach(self) -> list[Row]:
+        return [row for row in self.possible if row.budget_bytes <= self.there]
+
+    @property
+    def advised(self) -> Row | None:
+        """Without a knee, the smallest; but if there is less than the peak, all that there is."""
+        rows = self.within_reach
+        if not rows:
             return None
-        first, last = self.possible[0], self.possible[-1]
+        return self.knee or (rows[-1] if rows == self.possible else rows[0])
+
+    @property
+    def knee(self) -> Row | None:
+        """Where the overhead lies farthest below the straight line from the first to the last of
+        those within reach. None: nowhere below."""
+        rows = self.within_reach
+        if len(rows) < 3:
+            return None
+        first, last = rows[0], rows[-1]
         slope = (last.overhead - first.overhead) / (first.ratio - last.ratio)
 
         def below(row: Row) -> float:
             return first.overhead + slope * (first.ratio - row.ratio) - row.overhead
 
-        best = max(self.possible[1:-1], key=below)
+        best = max(rows[1:-1], key=below)
         return best if below(best) > 0 else None
 
 
@@ -108,7 +123,7 @@ class Simulator:
         words = ["--policies", "coop", "--ratios", ",".join(map(str, tried)), *plot]
         results = self._run("sweep", *words)["results"]
         step_ns = max(it["base_ns"] or 0 for it in results)
-        return Costs(peak, step_ns, [self._row(it, step_ns) for it in results], self.own)
+        return Costs(peak, step_ns, [self._row(it, step_ns) for it in results], there, self.own)
 
     def _row(self, result: dict, step_ns: float) -> Row:
         recomputing, calls = result["overhead"], result["recomputed_calls"]

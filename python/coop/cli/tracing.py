@@ -25,6 +25,7 @@ from coop._files import why
 from coop._recording import record
 from coop._text import as_time
 from coop.cli.parser import say
+from coop.cli.rank import rank
 from coop.cli.settings import Settings, notes_beside
 
 _MEASURED_STEPS = 2
@@ -118,11 +119,11 @@ class Recording:
 
     def _have_enough(self) -> None:
         """The program is to end, after what is still to be measured."""
-        self._end_record()
-        self._measuring = Measuring.begin()
+        if self._end_record():
+            self._measuring = Measuring.begin()
         if self._measuring is None:
             self._leave_for_good()
-        say(f"coop plan: {_MEASURED_STEPS} more, for what coop itself takes\n")
+        self._say(f"{_MEASURED_STEPS} more, for what coop itself takes")
 
     def _leave_for_good(self) -> None:
         self.end()
@@ -135,12 +136,21 @@ class Recording:
         if os.getpid() == self._process:
             sys.exit(0)
 
+    @property
+    def _is_plan(self) -> bool:
+        return self._settings.steps is not None and self._settings.report is None
+
     def _tell(self) -> None:
-        if self._settings.steps is None or self._settings.report is not None:
+        if not self._is_plan:
             return
         now = time.perf_counter_ns()
         took, self._step_began = now - self._step_began, now
-        say(f"coop plan: step {self._steps} of {self._settings.steps}, {as_time(took)}\n")
+        self._say(f"step {self._steps} of {self._settings.steps}, {as_time(took)}")
+
+    def _say(self, line: str) -> None:
+        """Of several processes the first: the plan is of its steps."""
+        if rank() in ("", "0"):
+            say(f"coop plan: {line}\n")
 
     def end(self) -> None:
         """Of the program, too: whatever there is then is what there is."""
@@ -149,18 +159,21 @@ class Recording:
         if measuring is not None and os.getpid() == self._process:
             self._note(measuring.result())
 
-    def _end_record(self) -> None:
+    def _end_record(self) -> bool:
+        """Whether it has been written down."""
         ended, self._record = self._record, None
         if ended is None or os.getpid() != self._process:
-            return
+            return False
         try:
             ended.__exit__(None, None, None)
             self._note(None)
         except (OSError, RuntimeError) as error:
             self._complain(error)
+            return False
+        return True
 
     def _note(self, own: dict[str, float] | None) -> None:
-        if self._settings.steps is None or self._settings.report is not None:
+        if not self._is_plan:
             return
         notes = {
             "program_steps": self._steps,
@@ -174,4 +187,5 @@ class Recording:
             self._complain(error)
 
     def _complain(self, error: Exception) -> None:
-        say(f"{self._settings.command}: {self._path} was not written: {why(error)}\n")
+        hint = "; TMPDIR can name another folder" if self._is_plan else ""
+        say(f"{self._settings.command}: {self._path} was not written: {why(error)}{hint}\n")

@@ -154,8 +154,8 @@ def test_what_there_is_is_advised_where_the_knee_is_more(tmp_path, coop_sim):
     found = json.loads(done.out)
     budgets = [row["budget_bytes"] for row in found["rows"] if row["overhead"] is not None]
     assert 9 << 20 in budgets
-    if found["knee"]["budget_bytes"] >= 9 << 20:
-        assert found["command"] == ["coop", "run", "--budget", "9.0MiB", "script.py"]
+    assert found["knee"] is None
+    assert found["command"] == ["coop", "run", "--budget", "9.0MiB", "script.py"]
 
 
 # --- programs that end otherwise ---
@@ -221,6 +221,28 @@ def test_a_plan_is_not_lost_where_a_file_cannot_be_written(tmp_path, coop_sim):
         says = f"coop plan: gone/{name} was not written: No such file or directory\n"
         assert done.err.count(says) == 1
     assert "\nsmallest " in done.out
+
+
+def test_a_recording_for_which_there_is_no_room(tmp_path, coop_sim):
+    """As where the folder for temporary files is full."""
+    (tmp_path / "script.py").write_text(TRAINS + "for _ in range(9): train()\n")
+    limited = ["bash", "-c", f"ulimit -f 8 && {shlex.join([*COOP, 'plan', 'script.py'])}"]
+    done = run(limited, tmp_path, COOP_SIM=str(coop_sim.program))
+    assert (done.code, done.out) == (1, "")
+    *steps, why, error = done.err.splitlines()
+    assert [line[:17] for line in steps] == [f"coop plan: step {i}" for i in range(1, 6)]
+    assert why.endswith(" was not written: File too large; TMPDIR can name another folder")
+    assert error.startswith("coop plan: error: ")
+
+
+def test_of_several_processes_the_first_speaks(tmp_path, coop_sim):
+    script = "for _ in range(9): train()\n"
+    (tmp_path / "script.py").write_text(TRAINS + script)
+    command = [*COOP, "plan", "-m", "torch.distributed.run", "--nproc-per-node", "2", "script.py"]
+    done = run(command, tmp_path, COOP_SIM=str(coop_sim.program), OMP_NUM_THREADS="1")
+    assert done.code == 0, done.err
+    assert [done.err.count(f"coop plan: step {i} of 5") for i in range(1, 6)] == [1] * 5
+    assert done.out.startswith("5 steps were recorded: ")
 
 
 def test_ctrl_c_leaves_what_was_recorded(tmp_path, coop_sim):
@@ -299,11 +321,11 @@ def test_what_is_missing_is_told_before_anything_runs(tmp_path):
 # --- the knee ---
 
 
-def costs(*overheads):
+def costs(*overheads, there=1000):
     """At 100%, 90% ... of a peak of 1000 bytes."""
     ratios = [1 - i / 10 for i in range(len(overheads))]
     rows = [Row(round(1000 * it), it, more, 1) for it, more in zip(ratios, overheads, strict=True)]
-    return Costs(1000, 1e9, rows)
+    return Costs(1000, 1e9, rows, there)
 
 
 @pytest.mark.parametrize(
@@ -322,6 +344,18 @@ def costs(*overheads):
 def test_the_knee_is_farthest_below_the_line(overheads, knee):
     found = costs(*overheads)
     assert (found.knee and found.knee.budget_bytes) == knee
+
+
+def test_a_knee_that_nobody_can_have_is_none():
+    overheads = (0, 0.01, 0.02, 0.04, 0.1, 1.0)  # from 90% down the knee is at 60%
+    assert costs(*overheads).knee.budget_bytes == costs(*overheads, there=950).knee.budget_bytes
+    low = costs(*overheads, there=650)
+    assert (low.knee, low.advised.budget_bytes) == (None, 600)
+    assert costs(*overheads, there=400).advised is None
+
+
+def test_without_a_knee_the_smallest_is_advised():
+    assert costs(0, 0.1, 0.15, 0.17).advised.budget_bytes == 700
 
 
 def test_the_smallest_has_none_above_it_that_does_not_fit():
