@@ -1,7 +1,11 @@
 """What `coop plan` says that budgets cost networks on the CPU, beside what they do cost.
 
-usage: plan_accuracy.py [--networks a,b] [--ratios .7,.6,.5] [--steps N] [--batches N]
-                        [--sittings N] [--smoke] [--json FILE]
+usage: plan_accuracy.py [--networks a,b:8] [--ratios .7,.6,.5] [--steps N] [--sittings N]
+                        [--smoke] [--json FILE]
+
+A network is one of coop bench's for a CPU; a:8 has a batch eight times as large, and tensors of up
+to tens of megabytes. Those of the small batches fit into a processor's cache, and the fewer of them
+there are the better: operators are a little faster in a small budget, which no simulator knows.
 
 "more time" is what a budget adds to later steps, predicted and measured. To measure it, plain
 PyTorch, coop in an ample budget and coop in every budget train at the same time, each in a process
@@ -22,6 +26,7 @@ import statistics
 import subprocess
 import sys
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 from coop.bench.catalog import NETWORKS
@@ -41,28 +46,53 @@ AMPLE = 4  # times the peak
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--networks", default="resnet50,bert-large")
+    parser.add_argument("--networks", default="resnet50:8,bert-large:8")
     parser.add_argument("--ratios", default=".7,.6,.5")
-    parser.add_argument("--steps", type=int, default=12, help="that are looked at")
+    parser.add_argument("--steps", type=int, default=8, help="that are looked at")
     parser.add_argument("--sittings", type=int, default=1, help="of which the middle is shown, too")
-    parser.add_argument("--batches", type=int, default=1, help="of coop bench's in one")
     parser.add_argument("--smoke", action="store_true", help="shows that it runs, measures nothing")
     parser.add_argument("--json", metavar="FILE", help="also write the table there")
     parser.add_argument("--train", metavar="NETWORK", help="only that, for coop plan")
     options = parser.parse_args()
     if options.smoke:
-        options.networks, options.ratios, options.steps, options.batches = "bilstm", ".7", 2, 1
-    options.networks = options.networks.split(",")
-    for name in options.networks:
-        if name not in NETWORKS:
-            parser.error(f"no network {name!r}; there are: {', '.join(NETWORKS)}")
+        options.networks, options.ratios, options.steps = "bilstm", ".7", 2
+    try:
+        options.networks = [Network.named(word) for word in options.networks.split(",")]
+        options.train = options.train and Network.named(options.train)
+    except ValueError as error:
+        parser.error(str(error))
     return options
 
 
-def predict(name, options):
+@dataclass(frozen=True)
+class Network:
+    """One of coop bench's, with some of its batches in one."""
+
+    name: str
+    batches: int
+
+    @classmethod
+    def named(cls, word: str) -> "Network":
+        name, _, batches = word.partition(":")
+        there = [it for it, network in NETWORKS.items() if network.cpu is not None]
+        if name not in there:
+            raise ValueError(f"no network {name!r}; there are: {', '.join(there)}")
+        if not (batches or "1").isdecimal():
+            raise ValueError(f"{word}: how many batches?")
+        return cls(name, int(batches or 1))
+
+    @property
+    def batch(self) -> int:
+        return self.batches * NETWORKS[self.name].cpu.batch
+
+    def __str__(self) -> str:
+        return f"{self.name}:{self.batches}" if self.batches > 1 else self.name
+
+
+def predict(network, options):
     """The rows that `coop plan` prints, for the ratios that were asked for."""
     command = [sys.executable, "-m", "coop", "plan", "--json", "--device", "cpu"]
-    program = [__file__, "--train", name, "--batches", str(options.batches)]
+    program = [__file__, "--train", str(network)]
     done = subprocess.run(
         [*command, "--ratios", options.ratios, *program],
         stdout=subprocess.PIPE,
@@ -70,19 +100,19 @@ def predict(name, options):
         env=one_thread(),
     )
     if done.returncode != 0:
-        sys.exit(f"{name}: coop plan ended with exit code {done.returncode}")
+        sys.exit(f"{network}: coop plan ended with exit code {done.returncode}")
     plan = json.loads(done.stdout)
     wanted = [float(ratio) for ratio in options.ratios.split(",")]
     return [row for row in plan["rows"] if row["ratio"] in wanted]
 
 
-def sit(name, options):
+def sit(network, options):
     """A plan, and what becomes of it. Of two processes that do the same one may be some percent
     slower all the time, for where its memory came to lie."""
     table = []
-    rows = predict(name, options)
-    for row, measured in zip(rows, measure(name, rows, options), strict=True):
-        table.append({"network": name, **row, **measured})
+    rows = predict(network, options)
+    for row, measured in zip(rows, measure(network, rows, options), strict=True):
+        table.append({"network": str(network), **row, **measured})
         show(table[-1])
     return table
 
@@ -98,18 +128,14 @@ def middle(rows):
     return {**rows[0], **middles}
 
 
-def batch_of(name, batches):
-    """With several of coop bench's in one, what is no operator is less of a step."""
-    return batches * NETWORKS[name].cpu.batch
-
-
-def measure(name, rows, options):
+def measure(network, rows, options):
     peak = rows[0]["budget_bytes"] / rows[0]["ratio"]
     budgets = [int(AMPLE * peak), *(row["budget_bytes"] for row in rows)]
     ways = [PLAIN, *(inside(nbytes, "cpu") for nbytes in budgets)]
-    batch = batch_of(name, options.batches)
     with ExitStack() as stack:
-        partners = [Partner(name, way, WARM_UP, options.steps, batch) for way in ways]
+        partners = [
+            Partner(network.name, way, WARM_UP, options.steps, network.batch) for way in ways
+        ]
         for partner in partners:
             stack.enter_context(partner)
         plain, ample, *others = partners
@@ -140,7 +166,7 @@ def checked(run, plain):
 
 
 def show(row):
-    head = f"{row['network']:12} {row['ratio']:5.0%} {row['budget_bytes'] / 2**20:7.0f} MiB"
+    head = f"{row['network']:13} {row['ratio']:5.0%} {row['budget_bytes'] / 2**20:7.0f} MiB"
     predicted, measured = row["overhead"], row["measured"]
     text = f"{head}  more time: predicted {percent(predicted)}, measured {percent(measured)}"
     if predicted is not None and measured is not None:
@@ -158,12 +184,12 @@ def percent(share):
 def main():
     options = parse()
     if options.train is not None:
-        batch = batch_of(options.train, options.batches)
-        Trainer.of(options.train, Machine("cpu"), batch).begin().steps(1000)  # coop plan ends it
+        trainer = Trainer.of(options.train.name, Machine("cpu"), options.train.batch)
+        trainer.begin().steps(1000)  # coop plan ends it
         return
     table = []
-    for name in options.networks:
-        sittings = [sit(name, options) for _ in range(options.sittings)]
+    for network in options.networks:
+        sittings = [sit(network, options) for _ in range(options.sittings)]
         table += itertools.chain(*sittings)
         if options.sittings > 1:
             print(f"the middle of {options.sittings} sittings")
