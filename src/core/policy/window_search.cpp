@@ -207,7 +207,7 @@ void WindowSearch::look_closely(std::size_t left, std::size_t first, std::size_t
       cost = sum_[right];
     }
     const Grains excess = begin_[right] - begin_[left] - request_;
-    const double value = cost - credit_ * static_cast<double>(excess);
+    const double value = cost - credit_ * static_cast<double>(excess - excess % request_);
     if (!(value < best_value_)) continue;
     best_value_ = value;
     bound_ = value + credit_ * static_cast<double>(largest_);

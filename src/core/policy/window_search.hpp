@@ -6,7 +6,8 @@
 // cost is the sum of the scores of the blocks in it; holes cost nothing. Wanted: the cheapest.
 //
 // Credit. A block is evicted whole, so a window may free more than was asked for, and what is left over
-// serves later requests. `credit` is what a grain of it is worth; what counts is cost - credit * excess.
+// serves later requests. Requests of one size come in runs: what is left over is of use if another of them fits.
+// `credit` is what a grain of it is worth; what counts is cost - credit * excess, in whole requests.
 //
 //     pieces   | 9 |  | 1 | 2 |####| 3 | 1 |   | 7 |          #### fixed
 //                  ^----------^                               a window: left and right end

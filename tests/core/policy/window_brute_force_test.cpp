@@ -145,7 +145,12 @@ TEST(WindowAgainstBruteForce, OnPoolsOfManyChunks) {
   });
 }
 
-// The least cost - credit * excess, over the shortest windows that end at each piece.
+// What counts of a window's excess: as many further requests as fit.
+double whole_requests(Grains excess, Grains request) {
+  return static_cast<double>(excess / request * request);
+}
+
+// The least cost - credit * excess in whole requests, over the shortest windows that end at each piece.
 double least_value_by_brute_force(const std::vector<Piece>& pieces, Grains request, double credit) {
   double best = std::numeric_limits<double>::infinity();
   for (std::size_t right = 0; right < pieces.size(); ++right) {
@@ -154,7 +159,7 @@ double least_value_by_brute_force(const std::vector<Piece>& pieces, Grains reque
       cost += pieces[left].cost;
       const Grains size = pieces[right].extent.end - pieces[left].extent.begin;
       if (size < request) continue;
-      best = std::min(best, cost - credit * static_cast<double>(size - request));
+      best = std::min(best, cost - credit * whole_requests(size - request, request));
       break;
     }
   }
@@ -181,7 +186,7 @@ TEST(WindowAgainstBruteForce, WithCreditForWhatIsLeftOver) {
     if (!found) return;
     const double cost = measured(sample.pieces, *found, request);
     ASSERT_EQ(found->cost, cost);
-    ASSERT_EQ(cost - credit * static_cast<double>(found->extent.size() - request), best);
+    ASSERT_EQ(cost - credit * whole_requests(found->extent.size() - request, request), best);
     if (cost > cheapest_by_brute_force(sample.pieces, request)) ++differs;
   });
   if (!testing::wanted_seed()) {
