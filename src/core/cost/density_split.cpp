@@ -17,6 +17,7 @@ bool DensitySplit::is_cheap(double cost, Bytes bytes) const {
 
 void DensitySplit::move_border() {
   constexpr std::size_t kBuckets = DensityHistogram::kBuckets;
+  constexpr double kClearlyBetter = 1.1;
   double total = 0;
   double total_moment = 0;
   for (std::size_t i = 0; i < kBuckets; ++i) {
@@ -26,6 +27,7 @@ void DensitySplit::move_border() {
   double left = 0;
   double left_moment = 0;
   double best = 0;
+  double current = 0;
   std::size_t first_best = 0;
   std::size_t last_best = 0;
   for (std::size_t i = 0; i + 1 < kBuckets; ++i) {
@@ -37,6 +39,7 @@ void DensitySplit::move_border() {
     if (std::abs(distance) < DensityHistogram::kBucketsPerOctave)
       continue;  // one kind, with some spread
     const double between = left * right * distance * distance;
+    if (i + 1 == border_) current = between;
     if (between > best) {
       best = between;
       first_best = i + 1;
@@ -45,6 +48,8 @@ void DensitySplit::move_border() {
       last_best = i + 1;
     }
   }
+  // Blocks lie where the border was when they were made: it does not go to and fro for next to nothing.
+  if (best < kClearlyBetter * current) return;
   // Every border inside an empty gap parts alike: take the middle of the gap. With one kind only
   // there is nothing to part, and all of it is expensive.
   border_ = (first_best + last_best) / 2;

@@ -41,6 +41,30 @@ TEST(DensitySplit, PartsTwoKindsHoweverFarApartAndHoweverMany) {
   }
 }
 
+// Three kinds, of which the one in the middle belongs to either side: were the border to follow every balance between
+// them, its blocks would lie on both sides of the pool.
+TEST(DensitySplit, StaysWhereItIsForNextToNothing) {
+  DensitySplit split;
+  const auto run = [&](double cost, int times) {
+    for (int i = 0; i < times; ++i) split.observe(cost, 1_MiB);
+  };
+  for (int i = 0; i < 64; ++i) {
+    run(1e3, 11);
+    run(8e3, 10);
+    run(64e3, 10);
+  }
+  const bool middle_is_cheap = split.is_cheap(8e3, 1_MiB);
+  for (int i = 0; i < 64; ++i) {
+    run(64e3, 2);
+    EXPECT_EQ(split.is_cheap(8e3, 1_MiB), middle_is_cheap);
+    run(1e3, 2);
+    EXPECT_EQ(split.is_cheap(8e3, 1_MiB), middle_is_cheap);
+  }
+  run(8e3, 2000);
+  run(64e3, 4000);
+  EXPECT_TRUE(split.is_cheap(8e3, 1_MiB)) << "by now it is clear";
+}
+
 TEST(DensitySplit, StrangeNumbersDoNoHarm) {
   DensitySplit split;
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
