@@ -8,6 +8,7 @@
 
 #include "core/base/check.hpp"
 #include "core/base/errors.hpp"
+#include "core/engine/better_end.hpp"
 #include "core/engine/compaction.hpp"
 
 namespace coop {
@@ -38,7 +39,11 @@ BlockId EvictingPool::allocate(const Request& request) {
   }
   const auto id = pool_.allocate(request.bytes, request.placement);
   ++stats_.allocations;
-  if (id) return *id;
+  if (id) {
+    // As long as nothing had to go, the middle of the pool stays whole; later it is what does not fit a like block.
+    const bool has_searched = stats_.searches > 0;
+    return has_searched ? at_better_end(*id, request, request.bytes - 1) : *id;
+  }
   const std::uint64_t began = clock_();
   const auto made_room_for = make_room_and_allocate(request);
   if (!made_room_for) throw OutOfMemory(report_memory(pool_, request.bytes, owner_));
@@ -78,13 +83,28 @@ std::optional<BlockId> EvictingPool::make_room_and_allocate(const Request& reque
 // If there is room by now.
 std::optional<BlockId> EvictingPool::serve(const Request& request) {
   const std::uint64_t began = clock_();
-  const auto id = pool_.allocate(request.bytes, request.placement);
+  auto id = pool_.allocate(request.bytes, request.placement);
+  if (id) id = at_better_end(*id, request, pool_.bytes());
   stats_.search_ns += clock_() - began;
   if (!id) return std::nullopt;
   ++stats_.served;
   stats_.fragmentation_sum +=
       static_cast<double>(pool_.free_bytes()) / static_cast<double>(pool_.bytes());
   return id;
+}
+
+// Note [What is left over]. Nothing is in the block yet: to free it loses nothing.
+BlockId EvictingPool::at_better_end(BlockId id, const Request& request, Bytes most_left_over) {
+  const bool has_choice = policy_.traits().fit == Fit::kFromEnds &&
+                          request.placement != Placement::kLongLived && !pool_.info(id).is_small;
+  if (!has_choice) return id;
+  const auto offset = better_end(pool_, id, most_left_over, request.now);
+  if (!offset) return id;
+  const bool was_there = pool_.free(id);
+  COOP_CHECK(was_there);
+  const auto moved = pool_.allocate_at(request.bytes, *offset, request.placement);
+  COOP_CHECK(moved);
+  return *moved;
 }
 
 // Costs that are out of date are nearly always too low (more is evicted by now): victims whose costs turn

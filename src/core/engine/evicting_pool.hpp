@@ -96,6 +96,7 @@ class EvictingPool {
  private:
   std::optional<BlockId> make_room_and_allocate(const Request& request);
   std::optional<BlockId> serve(const Request& request);
+  BlockId at_better_end(BlockId id, const Request& request, Bytes most_left_over);
   // Rounds in which costs are looked up, and the choice is made again.
   static constexpr int kMostCorrections = 64;
   std::optional<Moves> choose_victims_or_moves(const Request& request);
