@@ -7,8 +7,9 @@ would be lost. PyTorch's own threads (autograd's, TorchScript's) inherit the bud
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from contextlib import AbstractContextManager
-from functools import wraps
+from functools import partial
 
 import torch
 
@@ -16,19 +17,18 @@ from coop._replaced import replaced
 
 
 def threads_inherit() -> AbstractContextManager[None]:
-    start = threading.Thread.start
+    """What a thread runs from its very beginning is asked for by who starts it. Errors are caught,
+    and told of, further in: nothing of ours is in their tracebacks."""
+    bootstrap = threading.Thread._bootstrap
 
-    @wraps(start)
-    def start_inside(thread: threading.Thread) -> None:
-        if torch.ops.coop.is_thread_in_scope():
-            run = thread.run
+    def asked_for(thread: threading.Thread) -> Callable[[], None]:
+        if not torch.ops.coop.is_thread_in_scope():
+            return partial(bootstrap, thread)
 
-            def run_inside() -> None:
-                del thread.run  # so that the two do not keep each other
-                torch.ops.coop.enter_thread()
-                run()
+        def bootstrap_inside() -> None:
+            torch.ops.coop.enter_thread()
+            bootstrap(thread)
 
-            thread.run = run_inside
-        start(thread)
+        return bootstrap_inside
 
-    return replaced(threading.Thread, "start", start_inside)
+    return replaced(threading.Thread, "_bootstrap", property(asked_for))

@@ -8,6 +8,7 @@ then import it. Nothing ends the budget: what is evicted when the program is ove
 from __future__ import annotations
 
 import atexit
+import importlib
 import os
 import sys
 import time
@@ -44,6 +45,7 @@ def _when_imported(name: str, then: Callable[[], None]) -> None:
 
     class Finder:
         @staticmethod
+        @_as_if_of_importlib
         def find_spec(wanted, path=None, target=None):
             if wanted != name:
                 return None
@@ -57,6 +59,7 @@ def _when_imported(name: str, then: Callable[[], None]) -> None:
     def watch(loader) -> None:
         execute = loader.exec_module
 
+        @_as_if_of_importlib
         def exec_module(module) -> None:
             del loader.exec_module  # as it was
             execute(module)
@@ -66,6 +69,14 @@ def _when_imported(name: str, then: Callable[[], None]) -> None:
         loader.exec_module = exec_module
 
     sys.meta_path.insert(0, Finder)
+
+
+def _as_if_of_importlib(function: Callable) -> Callable:
+    """Where an import fails, Python leaves out of the traceback what is importlib's, by its file:
+    what stands between that is to go, too."""
+    file = importlib._bootstrap._load_unlocked.__code__.co_filename
+    function.__code__ = function.__code__.replace(co_filename=file)
+    return function
 
 
 def _complain_if_missed(settings: Settings, process: int) -> None:

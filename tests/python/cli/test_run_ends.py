@@ -91,6 +91,51 @@ def test_a_traceback_has_nothing_of_ours(tmp_path):
     assert len(coop.lines) == 5
 
 
+FAILS_IN_THREADS = """
+import threading
+import torch
+def deeper(x):
+    return (x * 2).view(3)
+class Deeper(threading.Thread):
+    def run(self):
+        deeper(torch.ones(10))
+for thread in (threading.Thread(target=deeper, args=[torch.ones(10)]), Deeper()):
+    thread.start()
+    thread.join()
+thread.start()
+"""
+
+
+def test_nor_has_one_of_a_thread(tmp_path):
+    torch_is_there()
+    (tmp_path / "script.py").write_text(FAILS_IN_THREADS)
+    plain = run([*PYTHON, "script.py"], tmp_path)
+    coop = run([*COOP, *BUDGET, "script.py"], tmp_path)
+    assert coop.code == plain.code == 1
+    assert plain.err.count("Traceback") == 3
+    assert coop.err.splitlines() == [*plain.err.splitlines(), *coop.lines]
+
+
+BROKEN_TORCH = {
+    "error": "raise ValueError('broken')",
+    "import": "import no_such_module",
+    "half loaded": "from torch import no_such_name",
+    "no Python": "def (",
+    "exit": "import sys; sys.exit(4)",
+}
+
+
+@pytest.mark.parametrize("name", BROKEN_TORCH)
+def test_nor_has_one_of_an_import_of_torch_that_fails(tmp_path, name):
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch/__init__.py").write_text(BROKEN_TORCH[name])
+    (tmp_path / "script.py").write_text("try:\n    import torch\nexcept OSError:\n    pass\n")
+    plain = run([*PYTHON, "script.py"], tmp_path)
+    coop = run([*COOP, *BUDGET, "script.py"], tmp_path)
+    assert (coop.code, coop.out, coop.err) == (plain.code, plain.out, plain.err)
+    assert plain.code == (4 if name == "exit" else 1)
+
+
 INTERRUPTED = """
 import os, signal, sys
 import torch
