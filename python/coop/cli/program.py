@@ -32,12 +32,20 @@ def prepare() -> None:
     settings = Settings.taken_from(os.environ)
     if settings is None:
         return
-    atexit.register(_complain_if_missed, settings, os.getpid())
+    process = os.getpid()
+    atexit.register(_complain_if_missed, settings, process)
     last_words = LastWords()
+
+    def begin() -> None:
+        if os.getpid() == process:
+            _begin(settings, last_words)
+        else:
+            last_words.are_not_needed()  # forked before: what the program starts has no budget
+
     if "torch" in sys.modules:  # by a .pth file
-        _begin(settings, last_words)
+        begin()
     else:
-        _when_imported("torch", lambda: _begin(settings, last_words))
+        _when_imported("torch", begin)
 
 
 def _when_imported(name: str, then: Callable[[], None]) -> None:

@@ -60,6 +60,25 @@ def test_a_program_may_import_coop_before_torch(tmp_path, begins):
     assert "coop: budget     16.0 MiB on cpu" in done.lines
 
 
+FORKS_FIRST = """
+import os
+child = os.fork()
+import torch, coop
+coop.last_oom()  # loads what is asked
+print("parent" if child else "child", torch.ops.coop.has_budget(), flush=True)
+if child:
+    os.waitpid(child, 0)
+"""
+
+
+def test_a_process_that_was_forked_before_torch_was_imported_has_none(tmp_path):
+    (tmp_path / "script.py").write_text(FORKS_FIRST)
+    done = run([*COOP, "run", "--budget", "16MiB", "script.py"], tmp_path)
+    assert done.code == 0, done.err
+    assert sorted(done.out.splitlines()) == ["child False", "parent True"]
+    assert len(done.err.splitlines()) == 5
+
+
 def test_the_five_lines(trained):
     _, done = trained
     amount = r"[\d.]+ (B|KiB|MiB|GiB)"
