@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 
@@ -12,6 +13,14 @@ def as_bytes(nbytes: int) -> str:
             return f"{nbytes} B" if unit == "B" else f"{amount:.1f} {unit}"
         amount /= 1024
     return f"{amount:.1f} TiB"
+
+
+def as_size(nbytes: int) -> str:
+    """Rounded up, so that it is enough."""
+    for unit, scale in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if nbytes >= scale:
+            return f"{math.ceil(10 * nbytes / scale) / 10:.1f} {unit}"
+    return f"{nbytes} B"
 
 
 def as_time(ns: float) -> str:

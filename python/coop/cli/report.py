@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import math
 import re
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import coop
 from coop._files import why, write_whole
+from coop._text import as_bytes, as_size
 from coop.cli import launch
 from coop.cli.parser import Parser, fail
 from coop.cli.sim import path_of_simulator
@@ -39,13 +41,16 @@ def main(arguments: Sequence[str]) -> int:
     words = [f"--{name}={value}" for name in _PASSED_ON if (value := getattr(options, name))]
     words += ["--inplace"] if options.inplace else []
     try:
-        draw(simulator, options.traces, words, options.output)
+        runs = draw(simulator, options.traces, words, options.output)
     except OSError as error:
         fail(parser.prog, f"{options.output} was not written: {why(error)}")
     except RuntimeError as error:
         fail(parser.prog, error)
     if not options.quiet:
         print(f"{options.output}: open it in a browser", file=sys.stderr)
+        for run in runs:
+            if run["status"] != "ok":
+                print(_does_not_fit(run), file=sys.stderr)
     return 0
 
 
@@ -77,8 +82,8 @@ def draw(
     words: Sequence[str],
     page: Path,
     out_of_memory: BaseException | None = None,
-) -> None:
-    """Raises RuntimeError with what the simulator has to say, and OSError.
+) -> list[dict]:
+    """What the simulator said of each. Raises RuntimeError with what it has to say, and OSError.
 
     out_of_memory: the error that ended what was recorded, if one did.
     """
@@ -93,6 +98,17 @@ def draw(
         if out_of_memory is not None:
             runs[-1]["advice"].insert(0, _how_it_ended(out_of_memory))
     write_whole(page, page_of(runs).encode())
+    return runs
+
+
+def _does_not_fit(run: dict) -> str:
+    """That is a result, as it is for the simulator: the page shows what is in the way."""
+    text = f"{run['name']}: does not fit into {as_bytes(run['budget_bytes'])}"
+    smallest = run["smallest_budget_bytes"]
+    if smallest is not None:
+        ratio = math.ceil(1000 * smallest / run["peak_bytes"]) / 1000
+        return f"{text}; {as_size(smallest)} is the smallest that was found to work, ratio {ratio}"
+    return f"{text}; no budget was found that it fits into" if run["is_floor_known"] else text
 
 
 def _how_it_ended(error: BaseException) -> str:

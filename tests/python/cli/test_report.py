@@ -12,6 +12,8 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: make setu
 
 import coop  # noqa: E402
 
+MIB = 1 << 20
+HUGE = "coop-trace 1\nsource 0 4194304\nrelease 0\nend 2\n"
 SPOS = ROOT / "tests/data/h200/spos.log.gz"
 PRINTS = "\n".join((TRAINS, "import sys", "for step in range(int(sys.argv[1])):", "    train()"))
 LOSSES = PRINTS + "\n    print(step, model[0].weight.sum().item().hex())\n"
@@ -45,6 +47,28 @@ def test_a_trace_is_drawn(tmp_path, coop_sim):
     runs = runs_of(tmp_path / "other.html")
     assert [it["policy"] for it in runs] == ["dtr", "dtr"]
     assert [it["budget_bytes"] for it in runs] == [3 << 30] * 2
+
+
+def test_what_does_not_fit_is_drawn_and_it_says_what_would(tmp_path, coop_sim):
+    sim = {"COOP_SIM": str(coop_sim.program)}
+    done = run([*COOP, "report", "--inplace", "--ratio", ".1", SPOS], tmp_path, **sim)
+    assert (done.code, done.out) == (0, "")  # as of coop-sim run: that is a result
+    first, second = done.err.splitlines()
+    assert first == "mem.html: open it in a browser"
+    (run_,) = runs_of(tmp_path / "mem.html")
+    assert run_["status"] == "out_of_memory"
+    said = r"spos: does not fit into 425\.2 MiB; (.+) is the smallest that was found to work, (.+)"
+    budget, ratio = re.fullmatch(said, second).groups()
+    smallest, peak = run_["smallest_budget_bytes"], run_["peak_bytes"]
+    assert smallest <= float(budget.removesuffix(" MiB")) * MIB < smallest + 0.11 * MIB
+    assert smallest <= float(ratio.removeprefix("ratio ")) * peak < smallest + 0.0011 * peak
+    (tmp_path / "huge.trace").write_text(HUGE)
+    command = [*COOP, "report", "huge.trace", "--policy", "coop", "--budget"]
+    done = run([*command, "1MiB"], tmp_path, **sim)
+    assert done.code == 0, done.err
+    assert "huge: does not fit into 1.0 MiB; 4.0 MiB is the smallest" in done.err
+    assert "fit" not in run([*command, "4MiB"], tmp_path, **sim).err
+    assert run([*command, "1MiB", "-q"], tmp_path, **sim).err == ""
 
 
 BAD = {
