@@ -6,11 +6,17 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
 #include "cli/commands/commands.hpp"
+#include "cli/text/format.hpp"
 #include "core/base/errors.hpp"
+#include "core/base/words.hpp"
 
 namespace coop::cli {
 namespace {
@@ -27,6 +33,16 @@ constexpr const char* kExamples =
   coop-sim run step.trace.gz --policy coop --ratio .5 --map map.html
   coop-sim sweep step.trace.gz --policies coop,dtr --ratios .8,.6,.4
   coop-sim explain step.trace.gz --policy coop --ratio .5)";
+
+std::string complaint_of(const CLI::App& app, const CLI::ParseError& error) {
+  const std::vector<std::string> unknown = app.remaining();
+  const bool has_command = !app.get_subcommands().empty();
+  if (has_command || unknown.empty() || unknown.front().starts_with('-')) return error.what();
+  std::vector<std::string> names;
+  for (const CLI::App* each : app.get_subcommands({})) names.push_back(each->get_name());
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  return "there is no command '" + unknown.front() + "'; " + what_was_meant(unknown.front(), known);
+}
 
 int run(int argc, char** argv) {
   CLI::App app("Runs recorded programs inside smaller budgets, on memory that is not there.",
@@ -47,9 +63,13 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    std::fprintf(stderr, "coop-sim: error: %s (coop-sim --help)\n", error.what());
-    return kBadInput;
+    if (error.get_exit_code() != 0) {
+      throw InvalidArgument(complaint_of(app, error) + " (coop-sim --help)");
+    }
+    std::ostringstream text;  // --help, --version
+    app.exit(error, text, text);
+    print(text.str());
+    return 0;
   }
   if (!chosen) throw InvalidArgument("which command? coop-sim --help lists them");
   return chosen();

@@ -17,7 +17,9 @@ AT = ("--policy", "coop", "--ratio", ".5")
     ("arguments", "says"),
     [
         ([], "which command?"),
-        (["walk"], "not expected: walk"),
+        (["walk"], "there is no command 'walk'; there are run, sweep, explain"),
+        (["rnu", RESNET, "--ratio", ".5"], "there is no command 'rnu'; did you mean run?"),
+        (["--ratio", ".5"], "not expected: .5 --ratio"),
         (["run"], "TRACE is required"),
         (["run", RESNET, "--ratio", ".5"], "--policy is required"),
         (["run", RESNET, "--policy", "coop"], "either --ratio or --budget"),
@@ -30,6 +32,7 @@ AT = ("--policy", "coop", "--ratio", ".5")
         (["run", RESNET, "--policy", "coop", "--budget", "0"], "a pool of 0 bytes"),
         (["run", RESNET, "--policy", "coop", "--budget", "9TiB"], "cannot be made"),
         (["run", RESNET, "--policy", "oracle", "--ratio", ".5"], "there are coop, coop-paper, dtr"),
+        (["run", RESNET, "--policy", "drt", "--ratio", ".5"], "'drt'; did you mean dtr?"),
         (["run", RESNET, *AT, "--no-fragmentation"], "means nothing with --no-fragmentation"),
         (["run", RESNET, *AT, "--map", "map.gif"], "map.gif: pictures are written as .svg,"),
         (["run", RESNET, *AT, "--map", "/nowhere/map.png"], "/nowhere/map.png: No such file"),
@@ -39,7 +42,8 @@ AT = ("--policy", "coop", "--ratio", ".5")
         (["sweep", RESNET, "--policies", "coop", "--ratios", ".5,-1"], "--ratios -1: a ratio is"),
         (["sweep", RESNET, "--policies", "coop", "--ratios", ".5", "--jobs", "0"], "--jobs"),
         (["sweep", RESNET, "--policies", "coop", "--ratios", ".5", "--plot", "x"], "x: pictures"),
-        (["make", "perceptron"], "there is no network 'perceptron'; there are: chain"),
+        (["make", "perceptron"], "there is no network 'perceptron'; there are chain"),
+        (["make", "residal"], "there is no network 'residal'; did you mean residual?"),
         (["make", "chain", "--seed", "-1"], "--seed -1: a seed is a number from 0"),
         (["make", "chain", "--seed", "9" * 30], "a seed is a number from 0"),
         (["make", "chain", "--steps", "0"], "runs for 1 to 100000 steps"),
@@ -160,9 +164,31 @@ def test_broken_references(coop_sim, tmp_path, text, says):
 
 
 def test_output_that_cannot_be_written(coop_sim):
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [coop_sim.program, "policies"], stdout=full, stderr=subprocess.PIPE, text=True
-        )
+    for words in (["policies"], ["--help"], ["run", "--help"], ["--version"]):
+        with Path("/dev/full").open("w") as full:
+            done = subprocess.run(
+                [coop_sim.program, *words], stdout=full, stderr=subprocess.PIPE, text=True
+            )
+        assert done.returncode == 2
+        assert "could not be written" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["policies"],
+        ["--help"],
+        ["info", RESNET],
+        ["run", RESNET, *AT, "--json"],
+        ["make", "chain"],
+        ["sweep", RESNET, "--policies", "coop", "--ratios", ".9"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_output_that_is_closed(coop_sim, words):
+    # As other tools have it: one line, and an exit code.
+    command = ["bash", "-c", '"$@" >&-', "bash", coop_sim.program, *words]
+    done = subprocess.run(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 2
-    assert "could not be written" in done.stderr
+    said = "coop-sim: error: the output could not be written: Bad file descriptor\n"
+    assert done.stderr == said

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/base/errors.hpp"
+#include "core/base/words.hpp"
 
 namespace coop {
 namespace {
@@ -37,14 +38,15 @@ std::vector<PolicyTraits> traits_of(std::span<const Entry> entries) {
 }  // namespace
 
 std::unique_ptr<Policy> make_policy(std::string_view name, const PolicyOptions& options) {
-  std::string names;
+  std::vector<std::string_view> names;
   for (const std::span<const Entry> entries : {std::span<const Entry>(kPolicies), {kAblations}}) {
     for (const Entry& entry : entries) {
       if (entry.traits.name == name) return entry.make(entry.traits, options);
-      names += (names.empty() ? "" : ", ") + std::string(entry.traits.name);
+      names.push_back(entry.traits.name);
     }
   }
-  throw InvalidArgument("there is no policy '" + std::string(name) + "'; there are " + names);
+  throw InvalidArgument("there is no policy '" + std::string(name) + "'; " +
+                        what_was_meant(name, names));
 }
 
 std::vector<PolicyTraits> known_policies() { return traits_of(kPolicies); }

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/base/errors.hpp"
+#include "core/base/words.hpp"
 
 namespace coop::sim {
 
@@ -31,11 +32,10 @@ Trace generate(std::string_view kind, const GeneratorOptions& options) {
   const auto found = std::find_if(known.begin(), known.end(),
                                   [&](const Generator& each) { return each.name == kind; });
   if (found != known.end()) return found->generate(options);
-  std::string names;
-  for (const Generator& each : known) {
-    names += (names.empty() ? "" : ", ") + std::string(each.name);
-  }
-  throw InvalidArgument("there is no network '" + std::string(kind) + "'; there are: " + names);
+  std::vector<std::string_view> names;
+  for (const Generator& each : known) names.push_back(each.name);
+  throw InvalidArgument("there is no network '" + std::string(kind) + "'; " +
+                        what_was_meant(kind, names));
 }
 
 }  // namespace coop::sim
