@@ -57,11 +57,11 @@ def warn_of_unseen_write(made_by: str, nbytes: int) -> None:
     )
 
 
-def warn_of_slowdown(slowdown: float, nbytes: int, better_nbytes: int) -> None:
+def warn_of_slowdown(slowdown: float, nbytes: int, advice: str) -> None:
     warnings.warn(
         f"coop: with a budget of {as_bytes(nbytes)} the program is {slowdown:.1f} times slower "
-        f"than without, for what is recomputed. About {as_bytes(better_nbytes)} would halve what "
-        f"is lost; so would a smaller batch. coop.budget(..., max_slowdown=3) makes an error of it",
+        f"than without, for what is recomputed. {advice} coop.budget(..., max_slowdown=3) makes an "
+        f"error of it",
         SlowdownWarning,
         stacklevel=2,
     )

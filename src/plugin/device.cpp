@@ -1,5 +1,6 @@
 #include "plugin/device.hpp"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -19,6 +20,8 @@ std::map<c10::DeviceType, MakeDevice>& kinds() {
 DeviceKind::DeviceKind(c10::DeviceType type, MakeDevice make) { kinds().emplace(type, make); }
 
 bool has_kind(c10::DeviceType type) { return kinds().contains(type); }
+
+Bytes most_budget(const Device& device) { return std::min(device.whole_bytes(), kMaxPoolBytes); }
 
 Device& device_at(c10::Device which) {
   static auto& mutex = *new std::mutex;

@@ -83,6 +83,9 @@ class Device {
 // For ever. Throws InvalidArgument if there is no such device, or if this library was built without it.
 Device& device_at(c10::Device which);
 
+// That there can be on it: it has no more.
+[[nodiscard]] Bytes most_budget(const Device& device);
+
 // Whether there can be budgets for such.
 [[nodiscard]] bool has_kind(c10::DeviceType type);
 

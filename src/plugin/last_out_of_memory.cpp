@@ -53,7 +53,7 @@ LastOutOfMemory facts_of(const MemoryReport& report) {
     facts.parameters = lasting.parameters;
     facts.gradients = lasting.gradients;
   }
-  facts.most_budget = std::min(device_at(facts.device).whole_bytes(), kMaxPoolBytes);
+  facts.most_budget = most_budget(device_at(facts.device));
   if (report.smallest_budget != 0) {
     facts.enough_budget = facts.budget + (report.smallest_budget - report.pool);
   }
@@ -197,6 +197,14 @@ void raise_out_of_memory(const OutOfMemory& error) {
   TORCH_CHECK_WITH(OutOfMemoryError, false, text);
 }
 
+std::string what_would_halve(Bytes enough, Bytes most) {
+  if (enough <= most) {
+    return "About " + format_bytes(enough) + " would halve what is lost; so would a smaller batch.";
+  }
+  return "A smaller batch would help; a budget that does is more than the device has, " +
+         format_bytes(most) + ".";
+}
+
 void raise_too_slow(const Loss& loss, double max_slowdown, const MemoryReport& report) {
   LastOutOfMemory facts = facts_of(report);
   facts.enough_budget = facts.budget + loss.more_to_halve;
@@ -204,12 +212,7 @@ void raise_too_slow(const Loss& loss, double max_slowdown, const MemoryReport& r
       "coop: out of memory: with a budget of " + format_bytes(facts.budget) + which_budget(facts) +
       " the program is " + as_text(std::round(10 * loss.slowdown()) / 10) +
       " times slower than without, for what is recomputed; max_slowdown=" + as_text(max_slowdown) +
-      " was asked for. " +
-      (facts.enough_budget <= facts.most_budget
-           ? "About " + format_bytes(facts.enough_budget) +
-                 " would halve what is lost; so would a smaller batch."
-           : "A smaller batch would help; a budget that does is more than the device has, " +
-                 format_bytes(facts.most_budget) + ".");
+      " was asked for. " + what_would_halve(facts.enough_budget, facts.most_budget);
   const c10::DeviceType device = facts.device.type();
   note(std::move(facts));
   TORCH_CHECK_WITH(OutOfMemoryError, false, in_words_of_pytorch(device, text));

@@ -271,7 +271,7 @@ TORCH_LIBRARY(coop, library) {
   // Python has what is to be done.
   library.def("warn_of_unknown(str op, int bytes) -> ()");
   library.def("warn_of_unseen_write(str made_by, int bytes) -> ()");
-  library.def("warn_of_slowdown(float slowdown, int budget, int better_budget) -> ()");
+  library.def("warn_of_slowdown(float slowdown, int budget, str advice) -> ()");
   // Which operators of this thread come through, whether there is a budget or not.
   // Those with these numbers fail before they begin, as if there were no memory for them.
   library.def("begin_watching(int[] failing=[]) -> ()", &begin_watching);

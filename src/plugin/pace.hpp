@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <optional>
+#include <string>
 
 #include "core/engine/engine.hpp"
 
@@ -27,6 +28,9 @@ class Pace {
 
 // More slowly than this is worth a word: recomputing takes as long as the program itself.
 inline constexpr double kMuchSlower = 2;
+
+// What to say of a budget that would halve the loss, where there can be `most`.
+std::string what_would_halve(Bytes enough, Bytes most);
 
 // Throws c10::OutOfMemoryError; last_out_of_memory() has the budget that would halve the loss.
 [[noreturn]] void raise_too_slow(const Loss& loss, double max_slowdown, const MemoryReport& report);

@@ -225,7 +225,11 @@ void Session::look_at_pace() {
   if (options_.max_slowdown > 0 && slowdown > options_.max_slowdown) {
     raise_too_slow(*loss, options_.max_slowdown, engine_.report());
   }
-  if (slowdown > kMuchSlower) warn_of_slowdown(slowdown, options_.budget, loss->more_to_halve);
+  if (slowdown > kMuchSlower) {
+    warn_of_slowdown(
+        slowdown, options_.budget,
+        what_would_halve(options_.budget + loss->more_to_halve, most_budget(device())));
+  }
 }
 
 Session::Stats Session::stats() {

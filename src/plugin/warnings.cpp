@@ -45,10 +45,9 @@ void warn_of_unseen_write(const std::string& made_by, std::size_t bytes) {
   warn_once_of("coop::warn_of_unseen_write", made_by, bytes);
 }
 
-void warn_of_slowdown(double slowdown, std::size_t budget, std::size_t more) {
+void warn_of_slowdown(double slowdown, std::size_t budget, const std::string& advice) {
   if (!is_first("coop::warn_of_slowdown", std::to_string(budget))) return;
-  warn("coop::warn_of_slowdown", slowdown, static_cast<std::int64_t>(budget),
-       static_cast<std::int64_t>(budget + more));
+  warn("coop::warn_of_slowdown", slowdown, static_cast<std::int64_t>(budget), advice);
 }
 
 }  // namespace coop::plugin

@@ -13,8 +13,8 @@ namespace coop::plugin {
 // An unknown operator has run. `bytes`: that could have been evicted but for it.
 void warn_of_unknown(const c10::OperatorHandle& op, std::size_t bytes);
 
-// Recomputing makes the program so many times slower; `more` bytes would about halve what it takes.
-void warn_of_slowdown(double slowdown, std::size_t budget, std::size_t more);
+// Recomputing makes the program so many times slower; `advice` is what_would_halve() that.
+void warn_of_slowdown(double slowdown, std::size_t budget, const std::string& advice);
 
 // What `made_by` made was written, and no operator did it.
 void warn_of_unseen_write(const std::string& made_by, std::size_t bytes);

@@ -41,6 +41,7 @@ c10::Device current_device() { return {kType, current_index}; }
 // --- memory ---
 
 std::array<std::atomic<std::size_t>, kDevices> plain_bytes;
+std::atomic<Bytes> all_bytes = Bytes{1} << 30U;  // that each says it has
 
 // What is allocated without a budget.
 struct PlainBlock {
@@ -101,7 +102,7 @@ SecondAllocator& allocator() {
 class SecondDevice final : public Device {
  public:
   explicit SecondDevice(c10::Device which) : Device(which) {}
-  [[nodiscard]] Bytes whole_bytes() const override { return Bytes{1} << 30U; }
+  [[nodiscard]] Bytes whole_bytes() const override { return all_bytes; }
   [[nodiscard]] Bytes free_bytes() const override { return whole_bytes() - bytes_now(); }
   void install_allocator() override {}
   [[nodiscard]] c10::Allocator& plain_allocator() const override { return allocator().plain; }
@@ -422,6 +423,8 @@ TORCH_LIBRARY(second, library) {
   library.def("set_device(int device) -> ()",
               [](std::int64_t device) { current_index = static_cast<c10::DeviceIndex>(device); });
   // Outside of any budget.
+  library.def("have(int bytes) -> ()",
+              [](std::int64_t bytes) { all_bytes = static_cast<Bytes>(bytes); });
   library.def("plain_bytes(int device) -> int", [](std::int64_t device) {
     return static_cast<std::int64_t>(plain_bytes.at(static_cast<std::size_t>(device)));
   });
