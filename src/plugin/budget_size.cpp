@@ -1,35 +1,11 @@
 #include "plugin/budget_size.hpp"
 
-#include <algorithm>
 #include <charconv>
-#include <fstream>
-#include <limits>
-
-#include <unistd.h>
 
 #include "core/base/errors.hpp"
 
 namespace coop::plugin {
 namespace {
-
-constexpr const char* kGroupsLimit = "/sys/fs/cgroup/memory.max";
-
-// A limit of the control group's; there is none if the file does not hold a number.
-Bytes limit_in(const char* path, Bytes otherwise) {
-  std::ifstream file(path);
-  Bytes limit = 0;
-  return file >> limit ? std::min(limit, otherwise) : otherwise;
-}
-
-// After this word in a file of the system's.
-std::optional<Bytes> number_after(const char* path, std::string_view name) {
-  std::ifstream file(path);
-  for (std::string word; file >> word;) {
-    Bytes number = 0;
-    if (word == name && file >> number) return number;
-  }
-  return std::nullopt;
-}
 
 Bytes share_of(Bytes whole, std::string_view text) {
   double percent = 0;
@@ -47,28 +23,6 @@ Bytes share_of(Bytes whole, std::string_view text) {
 }
 
 }  // namespace
-
-Bytes host_memory_bytes() {
-  const auto pages = static_cast<Bytes>(sysconf(_SC_PHYS_PAGES));
-  Bytes bytes = pages * static_cast<Bytes>(sysconf(_SC_PAGESIZE));
-  bytes = limit_in(kGroupsLimit, bytes);
-  return limit_in("/sys/fs/cgroup/memory/memory.limit_in_bytes", bytes);
-}
-
-Bytes free_host_memory_bytes() {
-  const auto pages = static_cast<Bytes>(sysconf(_SC_AVPHYS_PAGES));
-  Bytes free = pages * static_cast<Bytes>(sysconf(_SC_PAGESIZE));
-  if (const auto available = number_after("/proc/meminfo", "MemAvailable:")) {
-    free = *available << 10U;
-  }
-  constexpr Bytes kNone = std::numeric_limits<Bytes>::max();
-  const Bytes limit = limit_in(kGroupsLimit, kNone);
-  if (limit == kNone) return free;
-  // Of what the control group holds, files that were read can go.
-  const Bytes files = number_after("/sys/fs/cgroup/memory.stat", "inactive_file").value_or(0);
-  const Bytes held = std::min(limit_in("/sys/fs/cgroup/memory.current", limit), limit);
-  return std::min(free, limit - held + std::min(files, held));
-}
 
 Bytes budget_bytes(std::string_view text, Bytes whole) {
   if (text.ends_with('%')) return share_of(whole, text);

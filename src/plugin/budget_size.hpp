@@ -10,11 +10,6 @@
 
 namespace coop::plugin {
 
-// What this process may use of the machine's memory.
-Bytes host_memory_bytes();
-// And what of that nobody has now.
-Bytes free_host_memory_bytes();
-
 // "8GiB", "512MB", "4096", or "50%" of `whole`. Throws InvalidArgument, which says what is right.
 Bytes budget_bytes(std::string_view text, Bytes whole);
 // To be advised: short, read by budget_bytes(), never less than `bytes` and little more. None if that would be more

@@ -4,9 +4,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "plugin/budget_size.hpp"
 #include "plugin/cpu_allocator.hpp"
 #include "plugin/device.hpp"
+#include "plugin/host_memory.hpp"
 
 namespace coop::plugin {
 namespace {

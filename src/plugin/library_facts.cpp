@@ -5,7 +5,9 @@
 
 #include <torch/library.h>
 
+#include "plugin/device.hpp"
 #include "plugin/dispatch_key.hpp"
+#include "plugin/host_memory.hpp"
 #include "plugin/last_out_of_memory.hpp"
 #include "plugin/session.hpp"
 
@@ -115,7 +117,23 @@ std::tuple<std::string, c10::Device, Numbers, Numbers, Numbers> last_oom(MaybeDe
   return {last->op, last->device, facts, bytes, blocks};
 }
 
+// For our own tests, which have control groups of their own: (most, left) of each that has a limit.
+std::vector<std::int64_t> limits_of_groups(const std::string& memberships,
+                                           const std::string& mounted) {
+  std::vector<std::int64_t> numbers;
+  for (const GroupLimit& limit : group_limits(memberships, mounted)) {
+    numbers.push_back(static_cast<std::int64_t>(limit.most));
+    numbers.push_back(static_cast<std::int64_t>(limit.left));
+  }
+  return numbers;
+}
+
 TORCH_LIBRARY_FRAGMENT(coop, library) {
+  // Of a device's memory, what nobody has now.
+  library.def("free_bytes(Device device) -> int", [](c10::Device device) {
+    return static_cast<std::int64_t>(device_at(device).free_bytes());
+  });
+  library.def("limits_of_groups(str memberships, str mounted) -> int[]", &limits_of_groups);
   // Of the budget on a device, or of the one that began last.
   library.def("stats(Device? device=None) -> Dict(str, int)", &stats);
   library.def("made_bytes(Device? device=None) -> Dict(str, int)", &made_bytes);
