@@ -23,6 +23,7 @@ def test_both_runs_are_equal_and_one_took_half_the_memory():
     assert budgeted["budget_bytes"] <= plain["peak_bytes"] / 2
     stats = budgeted["stats"]
     assert stats["peak_bytes"] <= budgeted["budget_bytes"]
+    assert stats["peak_bytes"] < budgeted["peak_bytes"] < plain["peak_bytes"]
     assert stats["evictions"] > 0
     assert stats["recomputations"] > 0
     assert "with half the memory: step 3 of 3" in done.stderr  # progress
