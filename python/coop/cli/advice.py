@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from coop._text import as_bytes, as_time, table
+from coop._text import as_bytes, as_size, as_time, table
 from coop.cli.budgets import Costs, Own, Row
 from coop.cli.launch import Program
 
@@ -48,7 +47,7 @@ class Plan:
         if self.advised is None:
             return None
         device = ["--device", self.device] if self.device is not None else []
-        budget = ["--budget", _as_size(self.advised.budget_bytes)]
+        budget = ["--budget", as_size(self.advised.budget_bytes).replace(" ", "")]
         return ["coop", "run", *budget, *device, *self.program.arguments]
 
     def as_dict(self) -> dict:
@@ -110,11 +109,3 @@ def _cells(row: Row) -> tuple[str, str, str]:
 def _as_words(row: Row) -> str:
     budget, share, more = _cells(row)
     return f"{budget}, {share} of the peak, {more} more time"
-
-
-def _as_size(nbytes: int) -> str:
-    """As --budget reads it, and no less."""
-    for unit, scale in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if nbytes >= scale:
-            return f"{math.ceil(10 * nbytes / scale) / 10:.1f}{unit}"
-    return str(nbytes)

@@ -124,11 +124,10 @@ def _out_of(op, sample) -> object:
 
 def _reads_outside(op, sample) -> str | None:
     """Why PyTorch's own kernel reads memory that is not the operator's: whatever lies beside it."""
-    paddings = sample.args[0] if sample.args else ()
-    if DEVICE == "cuda" and op.name == "nn.functional.pad" and "reflect" in sample.args:
-        if min(paddings) < 0:
-            return "reflection_pad2d_backward_det_out_kernel knows no negative padding"
-    return None
+    if DEVICE != "cuda" or op.name != "nn.functional.pad" or "reflect" not in sample.args:
+        return None
+    is_negative = min(sample.args[0]) < 0
+    return "the deterministic backward kernel knows no negative padding" if is_negative else None
 
 
 def _has_no_deterministic_algorithm(op, sample, variant: str, recipe: Recipe) -> bool:
