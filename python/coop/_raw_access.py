@@ -74,6 +74,12 @@ _READ_A_LIST = (
 )
 
 
+# Look into all tensors that they are given, without an operator.
+_READ_THEIR_TENSORS = (
+    (torch.Tensor, "map_"),
+    (torch.Tensor, "map2_"),
+    (torch._C, "_is_alias_of"),
+)
 _SCRIPT_MODULE_SAVES = ("save", "save_to_buffer")  # what torch.jit.save calls: all of it in C++
 
 
@@ -110,6 +116,15 @@ def _holding(function: Callable, position: int) -> Callable:
         if not tensors:
             return function(*args, **kwargs)
         with _held(tensors):
+            return function(*args, **kwargs)
+
+    return call
+
+
+def _holding_arguments(function: Callable) -> Callable:
+    @wraps(function)
+    def call(*args, **kwargs):
+        with _held(_tensors_in([*args, *kwargs.values()])):
             return function(*args, **kwargs)
 
     return call
@@ -205,6 +220,10 @@ def raw_access_is_seen() -> Iterator[None]:
         for owner, name, position in _READ_A_LIST:
             if hasattr(owner, name):
                 new = _holding(getattr(owner, name), position)
+                stack.enter_context(replaced(owner, name, new))
+        for owner, name in _READ_THEIR_TENSORS:
+            if hasattr(owner, name):
+                new = _holding_arguments(getattr(owner, name))
                 stack.enter_context(replaced(owner, name, new))
         module = torch.jit.RecursiveScriptModule
         for name in _SCRIPT_MODULE_SAVES:

@@ -194,8 +194,9 @@ torch::jit::Stack RecordedCall::run_again(std::span<const c10::Storage> inputs,
 
 torch::jit::Stack RecordedCall::run_again_here(std::span<const c10::Storage> inputs,
                                                std::span<const c10::Storage> fresh) const {
-  torch::jit::Stack stack = rebuild_arguments(inputs, fresh);
+  // Tensors are another kind inside inference_mode, which some kernels do not change outside.
   const AmbienceGuard guard(*ambience);
+  torch::jit::Stack stack = rebuild_arguments(inputs, fresh);
   const ExpectedCost expected(cost);
   std::optional<RandomStateGuard> generator;
   if (random) generator.emplace(*random);

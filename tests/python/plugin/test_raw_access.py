@@ -51,6 +51,25 @@ def test_written_element_by_element_in_python():
         assert x.sum().item() == 300
 
 
+def test_read_element_by_element_in_python():
+    with stress():
+        x, y, z = (torch.full((300,), it) + 0 for it in (1.0, 2.0, 3.0))
+        w = x * 10
+        x.map_(y, lambda a, b: a + b)
+        assert x.eq(3).all()
+        x.map2_(y, z, lambda a, b, c: a + b * c)
+        assert x.eq(9).all()
+        assert w.eq(10).all()
+
+
+def test_compared_by_address():
+    with stress():
+        x = torch.ones(300) * 2
+        y = x * 1
+        assert not torch._C._is_alias_of(x, y)
+        assert torch._C._is_alias_of(x, x[2:])
+
+
 def test_what_dlpack_handed_out_outlives_the_scope():
     with _plugin.budget(16 * MIB):
         x = torch.arange(100000.0)

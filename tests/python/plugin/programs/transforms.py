@@ -186,6 +186,28 @@ def trained_on_what_inference_made():
     return regress(model, forward)
 
 
+@program()
+def brought_back_for_inference():
+    """What lists of tensors were changed to. Their operators count versions themselves, which
+    tensors that are made inside of inference_mode do not have."""
+    model = nn.Sequential(*[nn.Linear(40, 40, bias=False) for _ in range(3)])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, foreach=True)
+    results = []
+
+    def step():
+        model(torch.randn(16, 40)).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        doubled = [it * 2 for it in model.parameters()]
+        torch._foreach_mul_(doubled, 0.5)
+        with torch.inference_mode():
+            results.append(model(torch.randn(16, 40)) + 0)
+            results.extend(it + 1 for it in doubled)
+        return results[-1].sum()
+
+    return Training(step, [model], [optimizer], {"results": results})
+
+
 def without_compiler():
     return None if shutil.which("g++") or shutil.which("clang++") else "there is no C++ compiler"
 
