@@ -99,7 +99,7 @@ TEST(Generators, RefuseWhatTheyDoNotKnow) {
   try {
     generate("perceptron", {});
   } catch (const InvalidArgument& error) {
-    EXPECT_NE(std::string(error.what()).find("there are: chain, residual"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("there are chain, residual"), std::string::npos);
   }
 }
 
