@@ -72,8 +72,6 @@ _READ_A_LIST = (
     (torch.Tensor, "new_tensor", 1),
     (torch._C, "_cuda_jiterator_compile_and_launch_kernel", 4),
 )
-
-
 # Look into all tensors that they are given, without an operator.
 _READ_THEIR_TENSORS = (
     (torch.Tensor, "map_"),
@@ -92,10 +90,19 @@ def _tensors_in(values: object) -> list[torch.Tensor]:
     return [tensor for it in inner for tensor in _tensors_in(it)]
 
 
+def _within(tensor: torch.Tensor) -> torch.Tensor:
+    """What a transform of torch.func has in its hands: it knows no operators of ours."""
+    functorch = torch._C._functorch
+    while functorch.is_functorch_wrapped_tensor(tensor):
+        tensor = functorch.get_unwrapped(tensor)
+    return tensor
+
+
 @contextmanager
 def _held(tensors: list[torch.Tensor]) -> Iterator[None]:
     """They are there, and stay in place."""
     coop = torch.ops.coop
+    tensors = [_within(it) for it in tensors]
     # No mode's business, nor that of a tensor which handles its operators itself.
     with torch._C._DisableTorchDispatch():
         coop.hold(tensors)

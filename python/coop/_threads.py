@@ -9,26 +9,30 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from functools import partial
 
 import torch
 
 from coop._replaced import replaced
 
+# From Python 3.13 on it is the former.
+_START = next(
+    it for it in ("_start_joinable_thread", "_start_new_thread") if hasattr(threading, it)
+)
+
 
 def threads_inherit() -> AbstractContextManager[None]:
-    """What a thread runs from its very beginning is asked for by who starts it. Errors are caught,
-    and told of, further in: nothing of ours is in their tracebacks."""
-    bootstrap = threading.Thread._bootstrap
+    """By what threading starts a thread with. Errors are caught, and told of, further in: nothing
+    of ours is in their tracebacks."""
+    start = getattr(threading, _START)
 
-    def asked_for(thread: threading.Thread) -> Callable[[], None]:
+    def start_inside(function: Callable, *args: object, **kwargs: object) -> object:
         if not torch.ops.coop.is_thread_in_scope():
-            return partial(bootstrap, thread)
+            return start(function, *args, **kwargs)
 
-        def bootstrap_inside() -> None:
+        def run_inside(*inner: object) -> None:
             torch.ops.coop.enter_thread()
-            bootstrap(thread)
+            function(*inner)
 
-        return bootstrap_inside
+        return start(run_inside, *args, **kwargs)
 
-    return replaced(threading.Thread, "_bootstrap", property(asked_for))
+    return replaced(threading, _START, start_inside)

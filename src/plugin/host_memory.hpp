@@ -1,7 +1,7 @@
 #pragma once
 
 // How much of the host's memory this process may have. Containers and batch systems put processes into control
-// groups, one inside the other; each that has a limit counts, and so does what `ulimit -v` says.
+// groups, one inside the other; each that has a limit counts. For what is free, so does what `ulimit -v` says.
 
 #include <filesystem>
 #include <vector>

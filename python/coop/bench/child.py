@@ -12,6 +12,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TextIO
@@ -49,10 +50,12 @@ class Case:
         self._machine = Machine(self.device)
 
     def load(self) -> None:
-        """What it needs beside PyTorch. The GPU is another's yet."""
+        """What it needs beside PyTorch. The GPU is another's yet. What is wrong with it shows when
+        the case begins."""
         package = NETWORKS[self.network].size(self.device).needs
         if package is not None:
-            import_module(package)
+            with suppress(Exception):
+                import_module(package)
 
     def begin(self) -> None:
         self._machine.prepare()

@@ -62,23 +62,21 @@ class Runner:
             done = self._measure_in_one_process(rest, following)
             variants = variants[done:]
 
-    def _start(self, case: Case, following: list[Case]) -> Child:
-        """On a GPU the process of the next case starts with it, and waits: what it imports takes a
-        good part of a case. On a CPU that would cost the steps that are timed."""
-        child = self._waiting.pop(case, None) or self.start(self.wanted.told(case))
-        if self.wanted.device == "cuda":
-            for other in following:
-                if other not in self._waiting:
-                    self._waiting[other] = self.start(self.wanted.told(other))
-        child.tell("begin")
-        return child
+    def _start_ahead(self, following: list[Case]) -> None:
+        """On a GPU the process of the next case starts with this one's, and waits: what it imports
+        takes a good part of a case. On a CPU that would cost the steps that are timed."""
+        for case in following if self.wanted.device == "cuda" else ():
+            if case not in self._waiting:
+                self._waiting[case] = self.start(self.wanted.told(case))
 
     def _measure_in_one_process(self, case: Case, following: list[Case]) -> int:
         """How many of its cells are done."""
         done = 0
         began = time.monotonic()
         facts: dict = {}
-        with self._start(case, following) as child:
+        with self._waiting.pop(case, None) or self.start(self.wanted.told(case)) as child:
+            self._start_ahead(following)
+            child.tell("begin")
             while done < len(case.variants):
                 ends = time.monotonic() + self.cell_limit
                 try:

@@ -81,7 +81,7 @@ class Costs:
         rows = self.within_reach
         if not rows:
             return None
-        return self.knee or (rows[-1] if rows == self.possible else rows[0])
+        return self.knee or (rows[0] if self.there < self.peak_bytes else rows[-1])
 
     @property
     def knee(self) -> Row | None:

@@ -38,9 +38,14 @@ def prepare() -> None:
 
     def begin() -> None:
         if os.getpid() == process:
-            _begin(settings, last_words)
-        else:
-            last_words.are_not_needed()  # forked before: what the program starts has no budget
+            return _begin(settings, last_words)
+        last_words.are_not_needed()  # forked before: what the program starts has no budget
+        if os.getppid() != process:  # a daemon: this is all that is left of the program
+            say(
+                f"coop: torch was imported after a fork, and {settings.command} is not for that: "
+                "there is no budget\n"
+            )
+        return None
 
     if "torch" in sys.modules:  # by a .pth file
         begin()

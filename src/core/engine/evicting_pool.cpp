@@ -99,7 +99,10 @@ BlockId EvictingPool::at_better_end(BlockId id, const Request& request, Bytes mo
                           request.placement != Placement::kLongLived && !pool_.info(id).is_small;
   if (!has_choice) return id;
   const auto offset = better_end(pool_, id, most_left_over, request.now);
-  if (!offset) return id;
+  const Bytes headroom_ends = to_bytes(pool_.long_lived_limit());
+  const bool is_into_headroom =
+      offset && *offset < headroom_ends && pool_.info(id).offset >= headroom_ends;
+  if (!offset || is_into_headroom) return id;
   const bool was_there = pool_.free(id);
   COOP_CHECK(was_there);
   const auto moved = pool_.allocate_at(request.bytes, *offset, request.placement);

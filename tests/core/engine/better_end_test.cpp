@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/engine/evicting_pool.hpp"
+#include "core/policy/registry.hpp"
 #include "support/layout.hpp"
 #include "support/recording_owner.hpp"
 
@@ -51,6 +52,26 @@ TEST(BetterEnd, WhatTwoVictimsLeaveServesAThirdRequest) {
   EXPECT_EQ(evicting.stats().evictions, 2U);
   EXPECT_EQ(layout.pool().free_bytes(), to_bytes(1));
   layout.pool().validate();
+}
+
+// A gradient that comes later would lie behind it, in the middle of the pool.
+TEST(BetterEnd, NotInTheHeadroomOfWhatLivesLong) {
+  FakeBacking backing;
+  Pool pool({.bytes = to_bytes(160), .fit = Fit::kFromEnds, .small_limit = 0}, backing);
+  const auto policy = make_policy("coop");
+  RecordingOwner owner;
+  EvictingPool evicting(pool, *policy, owner, stopped_clock);
+  const auto place_of = [&](Grains size, Placement placement, double now) {
+    const BlockId id = evicting.allocate({to_bytes(size), placement, now});
+    if (placement == Placement::kExpensive) pool.set_evictable(id, 100 + now, now);
+    return pool.info(id).offset;
+  };
+  EXPECT_EQ(place_of(20, Placement::kLongLived, 1), 0U);
+  const Bytes headroom_ends = place_of(13, Placement::kExpensive, 2);
+  for (int i = 1; i < 10; ++i) place_of(13, Placement::kExpensive, 2 + i);
+  EXPECT_EQ(place_of(13, Placement::kExpensive, 12), headroom_ends) << "the oldest has gone";
+  EXPECT_EQ(evicting.stats().evictions, 1U);
+  EXPECT_EQ(place_of(8, Placement::kLongLived, 13), to_bytes(20));
 }
 
 }  // namespace

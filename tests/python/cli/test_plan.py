@@ -354,8 +354,10 @@ def test_a_knee_that_nobody_can_have_is_none():
     assert costs(*overheads, there=400).advised is None
 
 
-def test_without_a_knee_the_smallest_is_advised():
+def test_without_a_knee_the_smallest_is_advised_or_all_that_there_is():
     assert costs(0, 0.1, 0.15, 0.17).advised.budget_bytes == 700
+    assert costs(0, 0.1, 0.15, 0.17, there=900).advised.budget_bytes == 900
+    assert costs(0, None, there=999).advised is None
 
 
 def test_the_smallest_has_none_above_it_that_does_not_fit():

@@ -79,6 +79,25 @@ def test_a_process_that_was_forked_before_torch_was_imported_has_none(tmp_path):
     assert len(done.err.splitlines()) == 5
 
 
+def test_a_daemon_is_told_that_it_has_none(tmp_path):
+    """What forks and ends before torch is imported: nothing else of the program is left."""
+    script = """
+import os
+reader, writer = os.pipe()
+if os.fork():
+    os.close(writer)
+    os.read(reader, 1)
+    os._exit(0)
+os.close(reader)
+if os.fork():
+    os._exit(0)
+import torch
+"""
+    (tmp_path / "script.py").write_text(script)
+    done = run([*COOP, "run", "--budget", "16MiB", "script.py"], tmp_path)
+    assert (done.code, done.err.count("there is no budget")) == (0, 1), done.err
+
+
 def test_the_five_lines(trained):
     _, done = trained
     amount = r"[\d.]+ (B|KiB|MiB|GiB)"

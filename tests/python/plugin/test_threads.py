@@ -65,6 +65,29 @@ def test_others_drop_what_is_being_made_again(short_turns):
         torch.ops.coop.validate()
 
 
+class WithItsOwnBeginning(threading.Thread):
+    def _bootstrap(self):
+        super()._bootstrap()
+
+
+def test_threads_that_begin_in_their_own_way_are_inside(monkeypatch):
+    """Debuggers, and what gives threads a name, put something in place of where they begin."""
+    inside = []
+
+    def run(kind):
+        thread = kind(target=lambda: inside.append(torch.ops.coop.is_thread_in_scope()))
+        thread.start()
+        thread.join(60)
+
+    with stress():
+        run(WithItsOwnBeginning)
+        bootstrap = threading.Thread._bootstrap
+        monkeypatch.setattr(threading.Thread, "_bootstrap", lambda thread: bootstrap(thread))
+        run(threading.Thread)
+    run(threading.Thread)
+    assert inside == [True, True, False]
+
+
 @pytest.mark.parametrize("is_older", [True, False])
 def test_a_thread_reads_and_writes(is_older):
     x = torch.zeros(5000)

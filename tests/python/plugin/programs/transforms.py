@@ -187,6 +187,22 @@ def trained_on_what_inference_made():
 
 
 @program()
+def assigned_in_every_row():
+    """A number, which vmap has in its hands, and PyTorch compares by address."""
+    model = layers(4, outputs=1)
+
+    def assigned(row, number):
+        row = row.clone()
+        row[0] = number
+        return row
+
+    def forward(x):
+        return model(torch.vmap(assigned)(x, x.sum(1)))
+
+    return regress(model, forward)
+
+
+@program()
 def brought_back_for_inference():
     """What lists of tensors were changed to. Their operators count versions themselves, which
     tensors that are made inside of inference_mode do not have."""

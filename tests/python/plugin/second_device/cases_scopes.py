@@ -48,7 +48,11 @@ def test_one_ends_before_the_other(first):
         assert torch.equal(w.cpu(), (x.cpu() * 3 + 1))
     b.__exit__(None, None, None)
     assert not torch.ops.coop.is_thread_in_scope()
-    assert threading.Thread._bootstrap.__qualname__ == "Thread._bootstrap"
+    outside = []
+    thread = threading.Thread(target=lambda: outside.append(torch.ops.coop.is_thread_in_scope()))
+    thread.start()
+    thread.join()
+    assert outside == [False]
     assert torch.equal(w.cpu(), (x.cpu() * 3 + 1))
 
 
