@@ -130,7 +130,9 @@ class Recurrent(nn.Module):
         return self.head(self.layers(self.before(x))[0].mean(1))
 
 
-@program()
+# What oneDNN's LSTM makes is never dropped, which leaves next to nothing to choose from: once in a
+# thousand runs, by what operators happen to cost, 95% are too little.
+@program(least_share=1.05)
 def nn_bilstm():
     model = Recurrent(nn.LSTM, bidirectional=True)
     return classify(model, torch.optim.Adam(model.parameters(), lr=1e-3), (64, 8, 8))
